@@ -68,11 +68,15 @@ bool is_fraction_or_bool(DType dtype) {
          dtype == DType::bf16 || dtype == DType::boolean;
 }
 
+// Sums of sums of other floats would lose digits.
+bool is_wide(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+
 RowRule rule_of_op(const Node& node) {
   const std::string& op = node.op->name;
   if (contains(elementwise_ops, op)) return RowRule::elementwise;
   if (contains(last_axis_ops, op)) return RowRule::last_axis;
   if (contains(head_ops, op)) return RowRule::head;
+  if (op == "BiasAddGrad" && is_wide(node.outputs[0].dtype)) return RowRule::sum;
   if (contains(reduction_ops, op) && node.inputs[1].node->is("Const")) return RowRule::reduction;
   return RowRule::none;
 }
@@ -98,9 +102,32 @@ RowRule row_rule(const Node& node) {
     if (!is_fraction_or_bool(node.inputs[i].dtype())) return RowRule::none;
   }
   if (node.is("MatMul") && node.attr<bool>("transpose_a")) return RowRule::none;
-  if (node.is("BiasAdd") && !has_or_lacks(node, "data_format", "NHWC")) return RowRule::none;
+  if (node.op->name.starts_with("BiasAdd") && !has_or_lacks(node, "data_format", "NHWC"))
+    return RowRule::none;
   if (node.is("Cast") && node.inputs[0].dtype() == node.outputs[0].dtype) return RowRule::none;
   return rule;
+}
+
+bool sums_rows(const Node& node) {
+  if (node.is("BiasAddGrad")) return true;
+  if (!node.is("Sum") || !node.inputs[1].node->is("Const") || !is_wide(node.outputs[0].dtype))
+    return false;
+  const Shape& shape = node.inputs[0].shape();
+  return shape.has_rank() && sums_leading_axes(node.inputs[1].node->attr<Tensor>("value"), shape);
+}
+
+bool sums_leading_axes(const Tensor& axes, const Shape& shape) {
+  std::vector<int64_t> sorted;
+  for (int64_t i = 0; i < axes.elements(); ++i) {
+    const int64_t axis =
+        axes.dtype() == DType::i64 ? axes.data<int64_t>()[i] : axes.data<int32_t>()[i];
+    sorted.push_back(axis < 0 ? axis + shape.rank() : axis);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int64_t>(i)) return false;
+  }
+  return !sorted.empty() && sorted.size() < static_cast<size_t>(shape.rank());
 }
 
 FusedProgram::FusedProgram(const NodeView& fused) {

@@ -21,12 +21,17 @@ enum class RowRule {
   elementwise,  // operands are broadcast: element by element
   last_axis,    // along the last axis, such as Softmax: row by row
   reduction,    // over a constant's axes: row by row if all lie behind the leading axes
+  sum,          // of all rows: BiasAddGrad; a Sum over leading axes, too, is one
   head,         // a product or a convolution: makes rows of the rows of its first operand
 };
 
 // How the node may be fused, by its op, its types and its attributes alone. Values are numbers with
 // a fraction or bools: their kernels find no fault in any of them.
 RowRule row_rule(const Node& node);
+// Is the value a sum over rows of the operand, as far as shapes are known? No member may use it.
+bool sums_rows(const Node& node);
+// Are these the first axes of the shape, but not all?
+bool sums_leading_axes(const Tensor& axes, const Shape& shape);
 
 // What a `_Fused` node computes, parsed from its attributes once for all steps.
 class FusedProgram {

@@ -14,6 +14,7 @@
 #include "graph/import/graph_def.h"
 #include "graph/loops/loop_frame.h"
 #include "graph/loops/loops.h"
+#include "graph/passes/dead_together.h"
 #include "graph/passes/simplify.h"
 #include "graph/passes/variable_accesses.h"
 #include "graph/rebuild.h"
@@ -26,55 +27,6 @@ constexpr int64_t least_elements = 256;
 
 // Nodes behind a head: the kernel has room for the inputs and the results of so many.
 constexpr int most_behind_head = 7;
-
-// Which values are dead together: the Switch outputs that lie upstream, as a number.
-class Contexts {
- public:
-  explicit Contexts(const Graph& graph) : of_node_(graph.size()) {
-    number_of({});
-    for (const auto& node : graph.nodes()) of_node_[node->id] = context_of(*node);
-  }
-
-  bool are_same(const Node& a, const Node& b) const { return of_node_[a.id] == of_node_[b.id]; }
-
- private:
-  using Set = std::vector<int64_t>;  // sorted
-
-  int context_of(const Node& node) {
-    if (node.is("Merge") || node.is("RefMerge")) return number_of({-1 - node.id});
-    int out = 0;
-    for (const Output& input : node.inputs) out = both(out, of(input));
-    for (const Node* control : node.control_inputs) out = both(out, of_node_[control->id]);
-    return out;
-  }
-
-  int of(const Output& value) {
-    const int context = of_node_[value.node->id];
-    if (!value.node->is("Switch") && !value.node->is("RefSwitch")) return context;
-    const Output& predicate = value.node->inputs[1];
-    const int64_t number = (int64_t{predicate.node->id} << 16) + 2 * predicate.index + value.index;
-    return both(context, number_of({number}));
-  }
-
-  int both(int a, int b) {
-    if (a == b || b == 0) return a;
-    if (a == 0) return b;
-    Set out;
-    std::set_union(sets_[a].begin(), sets_[a].end(), sets_[b].begin(), sets_[b].end(),
-                   std::back_inserter(out));
-    return number_of(std::move(out));
-  }
-
-  int number_of(Set set) {
-    const auto [found, is_new] = numbers_.emplace(std::move(set), static_cast<int>(sets_.size()));
-    if (is_new) sets_.push_back(found->first);
-    return found->second;
-  }
-
-  std::vector<int> of_node_;
-  std::vector<Set> sets_;
-  std::map<Set, int> numbers_;
-};
 
 // Nodes that write to variables: what runs after them reads what they wrote.
 std::vector<Node*> writers(const Graph& graph) {
@@ -100,8 +52,8 @@ std::vector<Node*> writers(const Graph& graph) {
 // Values of equal rows: of one shape, or one of them with a last axis of 1 or without its last
 // axis.
 bool has_rows_of(const Shape& a, const Shape& b) {
+  if (a == b) return true;  // if both are unknown: the kernel looks at those of the step
   if (!a.has_rank() || !b.has_rank()) return false;
-  if (a == b) return true;
   const Shape &longer = a.rank() >= b.rank() ? a : b, &shorter = a.rank() >= b.rank() ? b : a;
   const int axes = longer.rank() - 1;  // of the rows
   if (axes < 1 || shorter.rank() < axes) return false;
@@ -116,7 +68,7 @@ class Fusion {
       : graph_(graph),
         kept_(kept),
         default_type_(default_type),
-        contexts_(graph),
+        dead_together_(graph),
         rules_(graph.size()),
         levels_(graph.size()),
         group_(graph.size()) {}
@@ -147,8 +99,7 @@ class Fusion {
     if (kept_.contains(node) && node.num_outputs() != 1) return false;
     const std::string_view type =
         node.assigned_device->type ? std::string_view(*node.assigned_device->type) : default_type_;
-    if (type != "CPU") return false;
-    return true;
+    return type == "CPU";
   }
 
   static bool is_small(const std::vector<Node*>& group) {
@@ -167,9 +118,9 @@ class Fusion {
 
   bool may_join(const Output& input, const Node& user) const {
     const Node& node = *input.node;
-    return goes_by_rows(node) && goes_by_rows(user) &&
-           node.assigned_device == user.assigned_device && contexts_.are_same(node, user) &&
-           has_rows_of(input.shape(), user.outputs[0].shape);
+    return goes_by_rows(node) && goes_by_rows(user) && !sums_rows(node) &&
+           node.assigned_device == user.assigned_device && dead_together_.are(node, user) &&
+           (sums_rows(user) || has_rows_of(input.shape(), user.outputs[0].shape));
   }
 
   // ---- Groups ----
@@ -195,7 +146,7 @@ class Fusion {
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it) {
       const Node& node = **it;
       if (would_join[node.id] && latest[node.id] != none && goes_by_rows(node) &&
-          latest[node.id] > levels_[node.id] && !has_joined_an_input(node)) {
+          latest[node.id] > levels_[node.id] && !has_joined_an_input(node) && !keeps_more(node)) {
         levels_[node.id] = latest[node.id];
       }
       const auto limit = [&](int id, int level, bool joins) {
@@ -213,6 +164,16 @@ class Fusion {
       for (const Node* control : node.control_inputs)
         limit(control->id, levels_[node.id] - 1, false);
     }
+  }
+
+  // Do its inputs take more memory than its value? The inputs have to live until it is computed.
+  bool keeps_more(const Node& node) const {
+    if (rules_[node.id] == RowRule::reduction) return true;
+    size_t bytes = 0;  // per element
+    for (const Output& input : node.inputs) {
+      if (input.shape() == node.outputs[0].shape) bytes += dtype_size(input.dtype());
+    }
+    return bytes > dtype_size(node.outputs[0].dtype);
   }
 
   bool has_joined(const Output& input, const Node& user) const {
@@ -256,7 +217,7 @@ class Fusion {
         const bool may = goes_by_rows(*node) && rules_[input.node->id] == RowRule::head &&
                          input.shape() == node->outputs[0].shape &&
                          input.node->assigned_device == node->assigned_device &&
-                         contexts_.are_same(*input.node, *node);
+                         dead_together_.are(*input.node, *node);
         int& known = user[input.node->id];
         const int root = may ? root_of(node->id) : several;
         known = known == nobody || known == root ? root : several;
@@ -442,7 +403,7 @@ class Fusion {
   Graph& graph_;
   const KeptNames& kept_;
   const std::string_view default_type_;
-  const Contexts contexts_;
+  const DeadTogether dead_together_;
   std::vector<RowRule> rules_;  // by id, as all of these
   std::vector<int> levels_;
   std::vector<int> group_;                     // union-find
@@ -452,25 +413,69 @@ class Fusion {
   std::optional<Rebuild> rebuild_;
 };
 
-// The same within a loop, whose parts run on its device.
-void fuse_parts(Node& loop) {
-  const LoopParts parts(loop);
-  const auto fuse_part = [&](std::string_view attr, std::vector<std::string> endpoints) {
-    Graph part;
-    from_graph_def(loop.attr<std::string>(attr), part);
-    // What the other devices of a spread loop do between two nodes is not in the part.
-    if (std::any_of(part.nodes().begin(), part.nodes().end(),
-                    [](const auto& node) { return node->is("_Send") || node->is("_Recv"); })) {
-      return;
+// The parts of a loop, which run on its device.
+class LoopFusion {
+ public:
+  LoopFusion(Node& loop, std::string_view device_type)
+      : loop_(loop), type_(device_type), parts_(loop) {}
+
+  void run() {
+    find_shapes();
+    fuse_part("condition", std::move(parts_.condition), {parts_.predicate});
+    fuse_part("body", std::move(parts_.body), parts_.next);
+  }
+
+ private:
+  // Variables have the shapes that they begin with, as long as the body keeps them.
+  void find_shapes() {
+    const size_t variables = parts_.next.size();
+    for (size_t i = 0; i < variables; ++i) shapes_.push_back(loop_.inputs[i].shape());
+    for (bool is_settled = false; !is_settled;) {
+      set_shapes(parts_.body);
+      is_settled = true;
+      for (size_t i = 0; i < variables; ++i) {
+        if (parts_.body.output(parts_.next[i]).shape() == shapes_[i] || !shapes_[i].has_rank())
+          continue;
+        shapes_[i] = Shape::unknown();
+        is_settled = false;
+      }
     }
+  }
+
+  void set_shapes(Graph& part) const {
+    for (const auto& node : part.nodes()) {
+      if (!node->is("_Feed")) continue;
+      const LoopFeed feed = LoopFeed::parse(node->attr<std::string>("name"));
+      const auto number = static_cast<size_t>(feed.number);
+      node->attrs["shape"] =
+          feed.is_variable ? shapes_[number] : loop_.inputs[shapes_.size() + number].shape();
+    }
+    infer(part);
+  }
+
+  void fuse_part(std::string_view attr, Graph part, std::vector<std::string> endpoints) {
+    // What the other devices of a spread loop do between two nodes is not in the part.
+    for (const auto& node : part.nodes()) {
+      if (node->is("_Send") || node->is("_Recv")) return;
+    }
+    set_shapes(part);
     const StepSignature signature{.fetches = std::move(endpoints)};
     const KeptNames kept(part, signature);
-    if (Fusion(part, kept, *loop.assigned_device->type).run())
-      loop.attrs[std::string(attr)] = to_graph_def(part);
-  };
-  fuse_part("condition", {parts.predicate});
-  fuse_part("body", parts.next);
-}
+    bool has_changed = Fusion(part, kept, type_).run();
+    for (const auto& node : part.nodes()) {
+      if (node->is("_Feed")) node->attrs["shape"] = Shape::unknown();
+      if (!node->is("_Loop")) continue;
+      LoopFusion(*node, type_).run();
+      has_changed = true;
+    }
+    if (has_changed) loop_.attrs[std::string(attr)] = to_graph_def(part);
+  }
+
+  Node& loop_;
+  const std::string_view type_;
+  LoopParts parts_;
+  std::vector<Shape> shapes_;  // of the variables
+};
 
 }  // namespace
 
@@ -478,7 +483,7 @@ bool fuse(Graph& graph, const StepSignature& signature) {
   const KeptNames kept(graph, signature);
   const bool has_changed = Fusion(graph, kept, "").run();
   for (const auto& node : graph.nodes()) {
-    if (node->is("_Loop") && node->assigned_device->type == "CPU") fuse_parts(*node);
+    if (node->is("_Loop") && node->assigned_device->type == "CPU") LoopFusion(*node, "CPU").run();
   }
   return has_changed;
 }

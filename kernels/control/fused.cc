@@ -91,8 +91,14 @@ class Headed {
     if (head_output_.shape.rank() < 1 || head_output_.shape.elements() == 0) return;
     const RowCut cut = find_row_cut(*tail_, tail_inputs_, made);
     const int64_t batch = head_output_.shape[0];
-    if (cut.axes == 0 || made.back()[0].shape[0] != batch) return;
     const RowCut first{1, batch};
+    if (cut.axes == 0) return;
+    for (size_t m = 0; m < made.size(); ++m) {
+      const FusedProgram::Member& member = tail_->members()[m];
+      if (member.node->is("Const")) continue;
+      // Sums of all rows are not made block by block.
+      if (sums_all_rows(member, tail_inputs_, made, cut) || made[m][0].shape[0] != batch) return;
+    }
     std::vector<int> uses(tail_inputs_.size(), -1);  // 1: row by row, 0: the same for all
     for (size_t m = 0; m < tail_->members().size(); ++m) {
       const FusedProgram::Member& member = tail_->members()[m];

@@ -38,7 +38,18 @@ struct Place {
   int64_t stride = 0;
 };
 
+// What a member that sums all rows adds up: the sums of each tile, for a range of tiles at a time.
+struct Sum {
+  int result = 0;  // of the node
+  DType dtype = DType::f32;
+  int64_t elements = 0;
+  size_t offset = 0;  // of a range's sums, in the workspace
+};
+constexpr int64_t most_ranges = 32;  // the same for any number of threads, so that sums are
+constexpr size_t most_sum_bytes = 1 << 20;
+
 struct Step {
+  int sum = -1;  // of these members
   std::vector<Place> inputs, outputs;
   std::vector<size_t> row_bytes;  // of the outputs
   size_t workspace = 0;           // an offset among the temporaries
@@ -75,33 +86,46 @@ class Tiles {
     find_repeated();
     for (size_t m = 0; m < program_->members().size(); ++m) bind(m);
     place_values();
+    if (!sums_.empty()) {
+      ranges_ = std::clamp<int64_t>(static_cast<int64_t>(most_sum_bytes / sum_bytes_), 1,
+                                    std::min(tiles_, most_ranges));
+    }
     for (const Bound& bound : bound_) cost_ns_ += bound.full.cost_ns;
     cost_ns_ *= static_cast<double>(tiles_);
     inputs_ = {};
     made_.clear();
   }
 
-  size_t temporary_bytes() const { return temporary_bytes_; }
   bool is_on_stack() const { return cut_.axes > 0 && temporary_bytes_ <= stack_bytes; }
   double cost_ns() const { return cost_ns_; }
   const std::vector<Alias>& may_share() const { return may_share_; }
 
+  size_t workspace_bytes() const {
+    return (is_on_stack() ? 0 : temporary_bytes_) + static_cast<size_t>(ranges_) * sum_bytes_;
+  }
+
   void run(const Arguments& a) const {
-    if (!is_on_stack()) {
-      repeat(a, static_cast<std::byte*>(a.workspace));
-      for (int64_t tile = 0; tile < tiles_; ++tile) {
-        StepEnd::ask();
-        run_tile(a, tile, static_cast<std::byte*>(a.workspace), *a.stream);
+    const double tile_ns = std::max(1.0, cost_ns_ / static_cast<double>(tiles_));
+    if (ranges_ > 0) {
+      const double range_ns = tile_ns * static_cast<double>(tiles_) / static_cast<double>(ranges_);
+      run_pieces(a, ranges_, range_ns, [&](int64_t range, std::byte* temporaries, Stream& stream) {
+        std::byte* const sums = sums_of(a, range);
+        std::memset(sums, 0, sum_bytes_);
+        const int64_t end = first_tile(range + 1);
+        for (int64_t tile = first_tile(range); tile < end; ++tile)
+          run_tile(a, tile, temporaries, sums, stream);
+      });
+      for (int64_t range = 1; range < ranges_; ++range) {
+        for (const Sum& sum : sums_) add(sum, sums_of(a, range) + sum.offset, sums_of(a, 0));
+      }
+      for (const Sum& sum : sums_) {
+        std::memcpy(a.outputs[sum.result], sums_of(a, 0) + sum.offset,
+                    dtype_size(sum.dtype) * static_cast<size_t>(sum.elements));
       }
       return;
     }
-    const double tile_ns = std::max(1.0, cost_ns_ / static_cast<double>(tiles_));
-    const auto grain = static_cast<int64_t>(1 + least_chunk_ns / tile_ns);
-    a.stream->parallel_for(tiles_, grain, [&](int64_t begin, int64_t end) {
-      alignas(alignment) std::byte temporaries[stack_bytes];
-      OneThread stream;
-      repeat(a, temporaries);
-      for (int64_t tile = begin; tile < end; ++tile) run_tile(a, tile, temporaries, stream);
+    run_pieces(a, tiles_, tile_ns, [&](int64_t tile, std::byte* temporaries, Stream& stream) {
+      run_tile(a, tile, temporaries, nullptr, stream);
     });
   }
 
@@ -121,6 +145,11 @@ class Tiles {
     if (rows_ >= 16 && rows_ < cut_.rows) rows_ = rows_ / 16 * 16;
     tiles_ = (cut_.rows + rows_ - 1) / rows_;
     last_rows_ = cut_.rows - (tiles_ - 1) * rows_;
+  }
+
+  bool is_sum(size_t member) const {
+    return cut_.axes > 0 && !is_constant(member) &&
+           sums_all_rows(program_->members()[member], inputs_, made_, cut_);
   }
 
   bool is_constant(size_t member) const { return program_->members()[member].node->is("Const"); }
@@ -231,6 +260,7 @@ class Tiles {
       for (TensorSpec& output : outputs) output.shape = tile_shape(output.shape, cut_, rows);
       const std::vector<Shape> shapes = infer_shapes(view, op, inputs, node.num_outputs());
       for (size_t o = 0; o < outputs.size(); ++o) {
+        if (is_sum(m)) outputs[o].shape = shapes[o];
         check_internal(shapes[o] == outputs[o].shape, "a tile of ", op.name, " has shape ",
                        shapes[o], " instead of ", outputs[o].shape);
       }
@@ -268,6 +298,7 @@ class Tiles {
         step.outputs.push_back(place_output(m, o));
         step.row_bytes.push_back(bytes_of(made_[m][o]) / static_cast<size_t>(cut_.rows));
       }
+      if (is_sum(m)) add_sum(m, step);
       place_workspace(m, step);
       for (const auto& [offset, at] : in_use_) {
         if (at.last_use <= m) free_.push_back({offset, at.bytes});
@@ -308,6 +339,12 @@ class Tiles {
 
   Place place_output(size_t m, size_t o) {
     Place& place = places_[m][o];
+    if (is_sum(m)) {  // of the tile
+      const size_t bytes = aligned(bytes_of(made_[m][o]));
+      const size_t offset = take(bytes);
+      in_use_[offset] = {bytes, m};
+      return place = {Place::Kind::temporary, 0, offset, 0};
+    }
     for (size_t r = 0; r < program_->outputs().size(); ++r) {
       const Operand& result = program_->outputs()[r];
       if (result.member != static_cast<int>(m) || result.index != static_cast<int>(o)) continue;
@@ -371,6 +408,16 @@ class Tiles {
     return offset;
   }
 
+  void add_sum(size_t m, Step& step) {
+    for (size_t r = 0; r < program_->outputs().size(); ++r) {
+      if (program_->outputs()[r].member != static_cast<int>(m)) continue;
+      const TensorSpec& spec = made_[m][0];
+      step.sum = static_cast<int>(sums_.size());
+      sums_.push_back({static_cast<int>(r), spec.dtype, spec.shape.elements(), sum_bytes_});
+      sum_bytes_ += aligned(bytes_of(spec));
+    }
+  }
+
   void place_workspace(size_t m, Step& step) {
     const size_t bytes =
         aligned(std::max(bound_[m].full.workspace_bytes, bound_[m].last.workspace_bytes));
@@ -412,6 +459,48 @@ class Tiles {
 
   // ---- A step ----
 
+  // On several threads if the temporaries are on the stack.
+  template <class Piece>
+  void run_pieces(const Arguments& a, int64_t pieces, double piece_ns, const Piece& piece) const {
+    if (!is_on_stack()) {
+      auto* const temporaries = static_cast<std::byte*>(a.workspace);
+      repeat(a, temporaries);
+      for (int64_t i = 0; i < pieces; ++i) {
+        StepEnd::ask();
+        piece(i, temporaries, *a.stream);
+      }
+      return;
+    }
+    const auto grain = static_cast<int64_t>(1 + least_chunk_ns / piece_ns);
+    a.stream->parallel_for(pieces, grain, [&](int64_t begin, int64_t end) {
+      alignas(alignment) std::byte temporaries[stack_bytes];
+      OneThread stream;
+      repeat(a, temporaries);
+      for (int64_t i = begin; i < end; ++i) piece(i, temporaries, stream);
+    });
+  }
+
+  int64_t first_tile(int64_t range) const { return range * tiles_ / ranges_; }
+
+  std::byte* sums_of(const Arguments& a, int64_t range) const {
+    return static_cast<std::byte*>(a.workspace) + (is_on_stack() ? 0 : temporary_bytes_) +
+           static_cast<size_t>(range) * sum_bytes_;
+  }
+
+  // Adds what a tile or a range has to the sums of a range.
+  static void add(const Sum& sum, const void* from, std::byte* sums) {
+    const auto plus = [&]<class T>(TypeTag<T>) {
+      const T* x = static_cast<const T*>(from);
+      T* y = reinterpret_cast<T*>(sums + sum.offset);
+      vectorized([=, n = sum.elements]() LEAT_INLINE {
+        LEAT_INDEPENDENT_ITERATIONS
+        for (int64_t i = 0; i < n; ++i) y[i] += x[i];
+      });
+    };
+    if (sum.dtype == DType::f32) return plus(TypeTag<float>{});
+    plus(TypeTag<double>{});
+  }
+
   void* address(const Place& place, const Arguments& a, int64_t tile,
                 std::byte* temporaries) const {
     switch (place.kind) {
@@ -427,7 +516,8 @@ class Tiles {
     return nullptr;
   }
 
-  void run_tile(const Arguments& a, int64_t tile, std::byte* temporaries, Stream& stream) const {
+  void run_tile(const Arguments& a, int64_t tile, std::byte* temporaries, std::byte* sums,
+                Stream& stream) const {
     std::array<void*, most_operands> inputs, outputs;
     const bool is_last = tile + 1 == tiles_ && last_rows_ != rows_;
     for (size_t m = 0; m < steps_.size(); ++m) {
@@ -440,6 +530,10 @@ class Tiles {
       if (kernel.function != nullptr) {
         kernel.function(kernel.bound.get(),
                         {inputs.data(), outputs.data(), temporaries + step.workspace, &stream});
+      }
+      if (step.sum >= 0) {
+        add(sums_[static_cast<size_t>(step.sum)], outputs[0], sums);
+        continue;
       }
       for (const View& view : kernel.views) {
         const auto rows = static_cast<size_t>(is_last ? last_rows_ : rows_);
@@ -459,6 +553,9 @@ class Tiles {
   std::vector<Bound> bound_;
   std::vector<Step> steps_;
   std::vector<Repeated> repeated_;
+  std::vector<Sum> sums_;
+  size_t sum_bytes_ = 0;  // of a range
+  int64_t ranges_ = 0;    // of tiles, for sums
   std::vector<Tensor> constants_;
   std::vector<std::shared_ptr<Tensor>> values_;  // that kernels were prepared with
   std::vector<std::vector<Place>> places_;
@@ -481,7 +578,7 @@ BoundKernel bind_tiles(std::shared_ptr<const FusedProgram> program,
   Tiles tiles(std::move(program), inputs, device);
   const std::vector<Alias> may_share = tiles.may_share();
   const double cost = tiles.cost_ns();
-  const size_t workspace = tiles.is_on_stack() ? 0 : tiles.temporary_bytes();
+  const size_t workspace = tiles.workspace_bytes();
   BoundKernel out =
       BoundKernel::of([tiles = std::move(tiles)](const Arguments& a) { tiles.run(a); });
   out.may_share = may_share;

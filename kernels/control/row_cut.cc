@@ -64,6 +64,9 @@ class CutFinder {
   bool fits(const FusedProgram::Member& member, const std::vector<TensorSpec>& outputs,
             int axes) const {
     if (member.node->is("Const")) return true;
+    if (sums_all_rows(member, inputs_, made_, {axes, 1}))
+      return starts_with(FusedProgram::spec_of(member.operands[0], inputs_, made_).shape, *whole_,
+                         axes);
     for (const TensorSpec& output : outputs) {
       if (!starts_with(output.shape, *whole_, axes)) return false;
     }
@@ -72,6 +75,7 @@ class CutFinder {
     };
     switch (member.rule) {
       case RowRule::none:
+      case RowRule::sum:
       case RowRule::head:
         return false;
       case RowRule::elementwise:
@@ -122,7 +126,7 @@ RowCut find_row_cut(const FusedProgram& program, std::span<const TensorSpec> inp
 
 bool is_row_operand(const FusedProgram::Member& member, int i, const TensorSpec& operand,
                     const Shape& output, const RowCut& cut) {
-  if (member.rule == RowRule::reduction) return i == 0;
+  if (member.rule == RowRule::reduction || member.rule == RowRule::sum) return i == 0;
   if (member.rule == RowRule::last_axis) return true;
   return operand.shape.rank() == output.rank() && starts_with(operand.shape, output, cut.axes);
 }
@@ -138,10 +142,25 @@ Shape beside_tiles(const Shape& whole, const Shape& output, const RowCut& cut) {
   return Shape(whole.dims().last(static_cast<size_t>(kept)));
 }
 
+bool sums_all_rows(const FusedProgram::Member& member, std::span<const TensorSpec> inputs,
+                   const MemberSpecs& made, const RowCut& cut) {
+  const Shape& operand = FusedProgram::spec_of(member.operands[0], inputs, made).shape;
+  if (member.rule == RowRule::sum) return operand.rank() > cut.axes;
+  if (member.rule != RowRule::reduction || !member.node->is("Sum")) return false;
+  const Tensor& axes = *FusedProgram::spec_of(member.operands[1], inputs, made).value;
+  const DType dtype = member.node->outputs[0].dtype;
+  return (dtype == DType::f32 || dtype == DType::f64) && axes.elements() >= cut.axes &&
+         sums_leading_axes(axes, operand);
+}
+
 Tensor tile_axes(const Tensor& axes, int rank, const RowCut& cut) {
-  Tensor out(axes.dtype(), axes.shape());
-  for (int64_t i = 0; i < axes.elements(); ++i) {
-    const int64_t axis = axis_at(axes, i, rank) - cut.axes + 1;
+  bool has_rows = false;  // then it has all of their axes
+  for (int64_t i = 0; i < axes.elements(); ++i)
+    has_rows = has_rows || axis_at(axes, i, rank) < cut.axes;
+  const int64_t count = has_rows ? axes.elements() - cut.axes + 1 : axes.elements();
+  Tensor out(axes.dtype(), {count});
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t axis = has_rows ? i : axis_at(axes, i, rank) - cut.axes + 1;
     if (axes.dtype() == DType::i64) {
       out.data<int64_t>()[i] = axis;
     } else {

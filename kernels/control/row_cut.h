@@ -26,12 +26,15 @@ RowCut find_row_cut(const FusedProgram& program, std::span<const TensorSpec> inp
 // Whether operand `i` of a member differs from row to row; `operand` and `output` are whole.
 bool is_row_operand(const FusedProgram::Member& member, int i, const TensorSpec& operand,
                     const Shape& output, const RowCut& cut);
+// Whether the member adds up all rows.
+bool sums_all_rows(const FusedProgram::Member& member, std::span<const TensorSpec> inputs,
+                   const MemberSpecs& made, const RowCut& cut);
 // The shape of `rows` rows of a value that differs from row to row: the leading axes become one.
 Shape tile_shape(const Shape& whole, const RowCut& cut, int64_t rows);
 // The shape of an operand that is the same for all rows, beside tiles: its leading axes, of extent
 // 1, are left out.
 Shape beside_tiles(const Shape& whole, const Shape& output, const RowCut& cut);
-// The axes of a reduction of tiles.
+// The axes of a reduction of tiles: behind those of the rows, or with them.
 Tensor tile_axes(const Tensor& axes, int rank, const RowCut& cut);
 
 }  // namespace leat

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "graph/fused.h"
+#include "graph/import/graph_def.h"
+#include "graph/loops/loops.h"
 #include "graph/passes/pipeline.h"
 #include "graph/text.h"
 
@@ -74,6 +76,12 @@ TEST(Fuse, ComputesWhatIsNotYetNeededWithItsUsers) {
             "s = x:0 w:0; MatMul + Square + Mul\n");
 }
 
+TEST(Fuse, ComputesEarlyWhatIsSmallerThanItsInputs) {
+  EXPECT_EQ(fused("g = Greater(x, y); m = MatMul(x, w); n = Neg(m); s = SelectV2(g, n, y)",
+                  {.fetches = {"s:0"}}),
+            "g = x:0 y:0; Greater\ns = x:0 w:0 g:0 y:0; MatMul + Neg + SelectV2\n");
+}
+
 TEST(Fuse, PutsAProductThatNobodyElseUsesAtTheHead) {
   EXPECT_EQ(fused("m = MatMul(x, w); s = BiasAdd(m, b); r = Relu(s)", {.fetches = {"r:0"}}),
             "r = x:0 w:0 b:0; MatMul + BiasAdd + Relu\n");
@@ -92,6 +100,14 @@ TEST(Fuse, TakesReductionsOfRowsWithTheirAxes) {
                   "m = Mean(q, a, keep_dims=true); r = Rsqrt(m); z = Mul(x, r)",
                   {.fetches = {"z:0"}}),
             "a =; Const\nz = x:0; Square + Mean + Rsqrt + Mul\n");
+}
+
+TEST(Fuse, SumsRowsLast) {
+  // Nobody in the group uses a sum of all rows.
+  EXPECT_EQ(fused("r = ReluGrad(x, y); g = BiasAddGrad(r); n = Neg(g); z = Mul(r, n)",
+                  {.fetches = {"z:0"}}),
+            "g/fused = x:0 y:0; ReluGrad + BiasAddGrad\nn = g/fused:1; Neg\n"
+            "z = g/fused:0 n:0; Mul\n");
 }
 
 TEST(Fuse, LeavesOtherShapesTypesAndDevices) {
@@ -130,6 +146,42 @@ TEST(Fuse, LeavesWhatRunsAfterUpdatesOrWaits) {
 TEST(Fuse, LetsOthersWaitForAll) {
   EXPECT_EQ(fused("n = Neg(x); t = Tanh(n); z = NoOp(), ^n, ^t", {.targets = {"z"}}),
             "t = x:0; Neg + Tanh\nz = ^t; NoOp\n");
+}
+
+TEST(Fuse, FusesTheBodiesOfLoops) {
+  Graph graph = parse(R"(
+    x = _Feed(dtype=float, name='x:0', shape=[400])
+    n = Const(dtype=int32, value=int32[] [3])
+    zero = Const(dtype=int32, value=int32[] [0])
+    one = Const(dtype=int32, value=int32[] [1])
+    i = Enter(zero, frame_name='f')
+    v = Enter(x, frame_name='f')
+    limit = Enter(n, frame_name='f', is_constant=true)
+    step = Enter(one, frame_name='f', is_constant=true)
+    im = Merge(i, _leat_back_edge='in')
+    vm = Merge(v, _leat_back_edge='vn')
+    less = Less(im, limit)
+    go = LoopCond(less)
+    is = Switch(im, go)
+    vs = Switch(vm, go)
+    a = Neg(vs:1)
+    b = Tanh(a)
+    j = Add(is:1, step)
+    in = NextIteration(j)
+    vn = NextIteration(b)
+    out = Exit(vs)
+  )");
+  const StepSignature signature{.fetches = {"out:0"}};
+  ASSERT_TRUE(structure_loops(graph, signature));
+  for (const auto& node : graph.nodes()) node->assigned_device = DeviceName::parse(cpu);
+  fuse(graph, signature);
+  for (const auto& node : graph.nodes()) {
+    if (!node->is("_Loop")) continue;
+    Graph body;
+    from_graph_def(node->attr<std::string>("body"), body);
+    EXPECT_EQ(fused(std::move(body), {}),
+              "one =; Const\nb = go/variable_1:0; Neg + Tanh\nj = go/variable_0:0 one:0; Add\n");
+  }
 }
 
 TEST(Fuse, HasATitleOfAFewOps) {

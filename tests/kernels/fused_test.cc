@@ -164,6 +164,24 @@ TEST(Fused, TellsRowsFromColumns) {
       {"a:0"}, feeds);
 }
 
+TEST(Fused, SumsAllRows) {
+  std::mt19937 random(7);
+  for (const Shape& shape :
+       {Shape{10'000, 32}, Shape{300, 1'000}, Shape{3, 4, 50, 16}, Shape{1, 700}, Shape{65, 10}}) {
+    const Values feeds = {{"x", random_tensor(DType::f32, shape, random)},
+                          {"y", random_tensor(DType::f32, shape, random)}};
+    expect_equal("r = ReluGrad(x, y); b = BiasAddGrad(r)", {"r:0", "b:0"}, feeds, 1, 1e-4);
+    std::string axes;
+    for (int axis = 0; axis + 1 < shape.rank(); ++axis) axes += concat(axis == 0 ? "" : ", ", axis);
+    const std::string over =
+        concat("a = Const(dtype=int32, value=int32[", shape.rank() - 1, "] [", axes, "]);");
+    for (const char* const keep : {"true", "false"}) {
+      expect_equal(over + "m = Mul(x, y); s = Sum(m, a, keep_dims=" + keep + "); n = Neg(m)",
+                   {"s:0", "n:0"}, feeds, 1, 1e-4);
+    }
+  }
+}
+
 TEST(Fused, RunsItsHeadBlockByBlock) {
   std::mt19937 random(6);
   for (const int64_t rows : {3, 7, 200, 5'000}) {
