@@ -1,135 +1,85 @@
 #include "kernels/control/fused_tiles.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "core/step_end.h"
 #include "graph/shape_inference.h"
 #include "kernels/control/row_cut.h"
-#include "kernels/cpu.h"
+#include "kernels/control/tile_program.h"
 
 namespace leat {
 namespace {
 
 using Operand = FusedProgram::Operand;
+using Bound = TileProgram::Bound;
+using Place = TileProgram::Place;
+using Repeated = TileProgram::Repeated;
+using Step = TileProgram::Step;
 
 // Of the largest value. Smaller tiles cost more calls; larger ones leave the first-level cache.
 constexpr int64_t tile_bytes = 8 << 10;
-// Values between members, if there is room for them on the stack.
-constexpr size_t stack_bytes = 64 << 10;
-constexpr double least_chunk_ns = 20'000;
-constexpr size_t most_operands = 8;
-constexpr size_t alignment = 64;
 
-// Runs each tile on the thread that has it.
-class OneThread : public Stream {};
-
-// Where a value is: its address for the first tile, and how far on it is for the next.
-struct Place {
-  enum class Kind : uint8_t { input, output, constant, temporary };
-  Kind kind = Kind::temporary;
-  int index = 0;      // of the input, output or constant
-  size_t offset = 0;  // of a temporary
-  int64_t stride = 0;
-};
-
-// What a member that sums all rows adds up: the sums of each tile, for a range of tiles at a time.
-struct Sum {
-  int result = 0;  // of the node
-  DType dtype = DType::f32;
-  int64_t elements = 0;
-  size_t offset = 0;  // of a range's sums, in the workspace
-};
-constexpr int64_t most_ranges = 32;  // the same for any number of threads, so that sums are
+// Of operands that are copied beside each row.
+constexpr size_t longest_repeated_bytes = 2'048, most_repeated = 3;
+constexpr int64_t most_ranges = 32;
 constexpr size_t most_sum_bytes = 1 << 20;
 
-struct Step {
-  int sum = -1;  // of these members
-  std::vector<Place> inputs, outputs;
-  std::vector<size_t> row_bytes;  // of the outputs
-  size_t workspace = 0;           // an offset among the temporaries
-};
-
-// An operand that is the same for all rows, copied beside each row of a tile: many short rows cost
-// more calls than elements.
-struct Repeated {
-  Place from;
-  Operand operand;
-  size_t bytes = 0, offset = 0;  // of one row; of the copies among the temporaries
-};
-constexpr size_t longest_repeated_bytes = 2'048, most_repeated = 3;
-
-// One member's kernel for a full tile and for the last one.
-struct Bound {
-  BoundKernel full, last;
-};
-
-size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+size_t aligned(size_t bytes) {
+  return (bytes + TileProgram::alignment - 1) / TileProgram::alignment * TileProgram::alignment;
+}
 
 size_t bytes_of(const TensorSpec& spec) {
   return dtype_size(spec.dtype) * static_cast<size_t>(spec.shape.elements());
 }
 
-class Tiles {
+class TileBuilder {
  public:
-  Tiles(std::shared_ptr<const FusedProgram> program, std::span<const TensorSpec> inputs,
-        Device& device)
-      : program_(std::move(program)), inputs_(inputs), device_(&device) {
-    made_ = program_->infer(inputs_);
-    cut_ = find_row_cut(*program_, inputs_, made_);
+  TileBuilder(std::shared_ptr<const FusedProgram> program, std::span<const TensorSpec> inputs,
+              Device& device)
+      : program_(std::move(program)),
+        inputs_(inputs),
+        device_(device),
+        made_(program_->infer(inputs)),
+        cut_(find_row_cut(*program_, inputs, made_)) {}
+
+  BoundKernel build() && {
+    out_.program = program_;
+    out_.is_cut = cut_.axes > 0;
     choose_tile();
     find_repeated();
     for (size_t m = 0; m < program_->members().size(); ++m) bind(m);
     place_values();
-    if (!sums_.empty()) {
-      ranges_ = std::clamp<int64_t>(static_cast<int64_t>(most_sum_bytes / sum_bytes_), 1,
-                                    std::min(tiles_, most_ranges));
+    if (!out_.sums.empty()) {
+      out_.ranges = std::clamp<int64_t>(static_cast<int64_t>(most_sum_bytes / out_.sum_bytes), 1,
+                                        std::min(out_.tiles, most_ranges));
     }
-    for (const Bound& bound : bound_) cost_ns_ += bound.full.cost_ns;
-    cost_ns_ *= static_cast<double>(tiles_);
-    inputs_ = {};
-    made_.clear();
-  }
-
-  bool is_on_stack() const { return cut_.axes > 0 && temporary_bytes_ <= stack_bytes; }
-  double cost_ns() const { return cost_ns_; }
-  const std::vector<Alias>& may_share() const { return may_share_; }
-
-  size_t workspace_bytes() const {
-    return (is_on_stack() ? 0 : temporary_bytes_) + static_cast<size_t>(ranges_) * sum_bytes_;
-  }
-
-  void run(const Arguments& a) const {
-    const double tile_ns = std::max(1.0, cost_ns_ / static_cast<double>(tiles_));
-    if (ranges_ > 0) {
-      const double range_ns = tile_ns * static_cast<double>(tiles_) / static_cast<double>(ranges_);
-      run_pieces(a, ranges_, range_ns, [&](int64_t range, std::byte* temporaries, Stream& stream) {
-        std::byte* const sums = sums_of(a, range);
-        std::memset(sums, 0, sum_bytes_);
-        const int64_t end = first_tile(range + 1);
-        for (int64_t tile = first_tile(range); tile < end; ++tile)
-          run_tile(a, tile, temporaries, sums, stream);
-      });
-      for (int64_t range = 1; range < ranges_; ++range) {
-        for (const Sum& sum : sums_) add(sum, sums_of(a, range) + sum.offset, sums_of(a, 0));
-      }
-      for (const Sum& sum : sums_) {
-        std::memcpy(a.outputs[sum.result], sums_of(a, 0) + sum.offset,
-                    dtype_size(sum.dtype) * static_cast<size_t>(sum.elements));
-      }
-      return;
-    }
-    run_pieces(a, tiles_, tile_ns, [&](int64_t tile, std::byte* temporaries, Stream& stream) {
-      run_tile(a, tile, temporaries, nullptr, stream);
-    });
+    find_cost();
+    const double cost = out_.cost_ns;
+    const size_t workspace = out_.workspace_bytes();
+    BoundKernel kernel =
+        BoundKernel::of([tiles = std::move(out_)](const Arguments& a) { tiles.run(a); });
+    kernel.may_share = std::move(may_share_);
+    kernel.cost_ns = cost;
+    kernel.workspace_bytes = workspace;
+    return kernel;
   }
 
  private:
+  void find_cost() {
+    constexpr double ns_per_byte = 0.05;  // where a kernel does not say
+    for (size_t m = 0; m < made_.size(); ++m) {
+      if (is_constant(m)) continue;
+      const double known = out_.bound[m].full.cost_ns;
+      const auto bytes =
+          static_cast<double>(tile_bytes_of(spec_of(program_->members()[m].operands[0])));
+      out_.cost_ns += known > 0 ? known : ns_per_byte * bytes;
+    }
+    out_.cost_ns *= static_cast<double>(out_.tiles);
+  }
+
   // ---- Tiles ----
 
   void choose_tile() {
@@ -140,11 +90,11 @@ class Tiles {
       for (const TensorSpec& output : made_[m]) largest = std::max(largest, bytes_of(output));
     }
     const int64_t row = std::max<int64_t>(1, static_cast<int64_t>(largest) / cut_.rows);
-    rows_ = std::clamp<int64_t>(tile_bytes / row, 1, cut_.rows);
+    out_.rows = std::clamp<int64_t>(tile_bytes / row, 1, cut_.rows);
     // Tiles end where vectors do, so that equal elements are computed alike.
-    if (rows_ >= 16 && rows_ < cut_.rows) rows_ = rows_ / 16 * 16;
-    tiles_ = (cut_.rows + rows_ - 1) / rows_;
-    last_rows_ = cut_.rows - (tiles_ - 1) * rows_;
+    if (out_.rows >= 16 && out_.rows < cut_.rows) out_.rows = out_.rows / 16 * 16;
+    out_.tiles = (cut_.rows + out_.rows - 1) / out_.rows;
+    out_.last_rows = cut_.rows - (out_.tiles - 1) * out_.rows;
   }
 
   bool is_sum(size_t member) const {
@@ -167,7 +117,7 @@ class Tiles {
   // ---- Operands beside each row ----
 
   void find_repeated() {
-    if (cut_.axes == 0 || rows_ < 4 || tiles_ < 4) return;
+    if (cut_.axes == 0 || out_.rows < 4 || out_.tiles < 4) return;
     for (size_t m = 0; m < made_.size(); ++m) {
       const FusedProgram::Member& member = program_->members()[m];
       if (member.rule != RowRule::elementwise) continue;
@@ -178,11 +128,11 @@ class Tiles {
         const size_t bytes = bytes_of(spec);
         if (spec.shape.elements() * cut_.rows != output.elements() ||
             cut_.rows == output.elements() || bytes > longest_repeated_bytes ||
-            repeated_.size() == most_repeated)
+            out_.repeated.size() == most_repeated)
           continue;
-        const size_t offset = temporary_bytes_;
-        temporary_bytes_ += aligned(bytes * static_cast<size_t>(rows_));
-        repeated_.push_back({{}, member.operands[i], bytes, offset});
+        const size_t offset = out_.temporary_bytes;
+        out_.temporary_bytes += aligned(bytes * static_cast<size_t>(out_.rows));
+        out_.repeated.push_back({{}, member.operands[i], bytes, offset});
       }
     }
   }
@@ -190,7 +140,7 @@ class Tiles {
   const Repeated* repeated(size_t m, size_t i) const {
     if (program_->members()[m].rule != RowRule::elementwise || is_row_operand(m, i)) return nullptr;
     const Operand& operand = program_->members()[m].operands[i];
-    for (const Repeated& known : repeated_) {
+    for (const Repeated& known : out_.repeated) {
       const bool is_it =
           known.operand.member == operand.member && known.operand.index == operand.index;
       if (is_it && static_cast<int64_t>(known.bytes) * cut_.rows ==
@@ -201,25 +151,15 @@ class Tiles {
     return nullptr;
   }
 
-  void repeat(const Arguments& a, std::byte* temporaries) const {
-    for (const Repeated& value : repeated_) {
-      const void* from = address(value.from, a, 0, temporaries);
-      for (int64_t row = 0; row < rows_; ++row) {
-        std::memcpy(temporaries + value.offset + static_cast<size_t>(row) * value.bytes, from,
-                    value.bytes);
-      }
-    }
-  }
-
   // ---- Kernels ----
 
   void bind(size_t m) {
-    Bound& bound = bound_.emplace_back();
+    Bound& bound = out_.bound.emplace_back();
     if (is_constant(m)) return;
     const Node& node = *program_->members()[m].node;
     try {
-      bound.full = bind(m, rows_);
-      if (last_rows_ != rows_) bound.last = bind(m, last_rows_);
+      bound.full = bind(m, out_.rows);
+      if (out_.last_rows != out_.rows) bound.last = bind(m, out_.last_rows);
     } catch (const Error& error) {
       if (!error.node().empty()) throw;
       throw Error(with_node(error.status(), node.name));
@@ -237,16 +177,16 @@ class Tiles {
           spec.shape = tile_shape(spec.shape, cut_, rows);
         } else if (member.rule == RowRule::reduction) {
           const int rank = spec_of(member.operands[0]).shape.rank();
-          values_.push_back(std::make_shared<Tensor>(tile_axes(*spec.value, rank, cut_)));
-          spec.value = values_.back().get();
+          out_.values.push_back(std::make_shared<Tensor>(tile_axes(*spec.value, rank, cut_)));
+          spec.value = out_.values.back().get();
         } else if (repeated(m, i) != nullptr) {
           spec.shape = tile_shape(made_[m][0].shape, cut_, rows);
           spec.value = nullptr;
         } else {
           spec.shape = beside_tiles(spec.shape, made_[m][0].shape, cut_);
           if (spec.value != nullptr) {
-            values_.push_back(std::make_shared<Tensor>(spec.value->part(spec.shape, 0)));
-            spec.value = values_.back().get();
+            out_.values.push_back(std::make_shared<Tensor>(spec.value->part(spec.shape, 0)));
+            spec.value = out_.values.back().get();
           }
         }
       }
@@ -265,16 +205,16 @@ class Tiles {
                        shapes[o], " instead of ", outputs[o].shape);
       }
     }
-    const Kernel* kernel = find_kernel(op, node.attrs, device_->type());
+    const Kernel* kernel = find_kernel(op, node.attrs, device_.type());
     check_internal(kernel != nullptr && kernel->prepare, op.name, " has no kernel to fuse");
     std::shared_ptr<void> no_state;
-    return kernel->prepare({view, inputs, outputs, *device_, no_state});
+    return kernel->prepare({view, inputs, outputs, device_, no_state});
   }
 
   // ---- Places ----
 
   int64_t stride_of(const TensorSpec& whole) const {
-    return static_cast<int64_t>(bytes_of(whole)) / cut_.rows * rows_;
+    return static_cast<int64_t>(bytes_of(whole)) / cut_.rows * out_.rows;
   }
 
   size_t tile_bytes_of(const TensorSpec& whole) const {
@@ -287,10 +227,10 @@ class Tiles {
     places_.resize(made_.size());
     for (size_t m = 0; m < made_.size(); ++m) {
       places_[m].resize(made_[m].size());
-      Step& step = steps_.emplace_back();
+      Step& step = out_.steps.emplace_back();
       if (is_constant(m)) {
-        places_[m][0] = {Place::Kind::constant, static_cast<int>(constants_.size()), 0, 0};
-        constants_.push_back(*made_[m][0].value);
+        places_[m][0] = {Place::Kind::constant, static_cast<int>(out_.constants.size()), 0, 0};
+        out_.constants.push_back(*made_[m][0].value);
         continue;
       }
       place_inputs(m, step);
@@ -330,7 +270,7 @@ class Tiles {
         place = {Place::Kind::input, operand.index, 0, stride};
       }
       if (const Repeated* copies = repeated(m, i)) {
-        repeated_[static_cast<size_t>(copies - repeated_.data())].from = place;
+        out_.repeated[static_cast<size_t>(copies - out_.repeated.data())].from = place;
         place = {Place::Kind::temporary, 0, copies->offset, 0};
       }
       step.inputs.push_back(place);
@@ -368,8 +308,8 @@ class Tiles {
   }
 
   bool shares(size_t m, int output, int input) const {
-    return shares(bound_[m].full, output, input) &&
-           (last_rows_ == rows_ || shares(bound_[m].last, output, input));
+    return shares(out_.bound[m].full, output, input) &&
+           (out_.last_rows == out_.rows || shares(out_.bound[m].last, output, input));
   }
 
   // A temporary that dies here, which the kernel may overwrite.
@@ -403,8 +343,8 @@ class Tiles {
       free_.erase(block);
       return offset;
     }
-    const size_t offset = temporary_bytes_;
-    temporary_bytes_ += bytes;
+    const size_t offset = out_.temporary_bytes;
+    out_.temporary_bytes += bytes;
     return offset;
   }
 
@@ -412,15 +352,15 @@ class Tiles {
     for (size_t r = 0; r < program_->outputs().size(); ++r) {
       if (program_->outputs()[r].member != static_cast<int>(m)) continue;
       const TensorSpec& spec = made_[m][0];
-      step.sum = static_cast<int>(sums_.size());
-      sums_.push_back({static_cast<int>(r), spec.dtype, spec.shape.elements(), sum_bytes_});
-      sum_bytes_ += aligned(bytes_of(spec));
+      step.sum = static_cast<int>(out_.sums.size());
+      out_.sums.push_back({static_cast<int>(r), spec.dtype, spec.shape.elements(), out_.sum_bytes});
+      out_.sum_bytes += aligned(bytes_of(spec));
     }
   }
 
   void place_workspace(size_t m, Step& step) {
     const size_t bytes =
-        aligned(std::max(bound_[m].full.workspace_bytes, bound_[m].last.workspace_bytes));
+        aligned(std::max(out_.bound[m].full.workspace_bytes, out_.bound[m].last.workspace_bytes));
     if (bytes == 0) return;
     step.workspace = take(bytes);
     free_.push_back({step.workspace, bytes});
@@ -457,134 +397,28 @@ class Tiles {
            (spec.shape == result.shape && dtype_size(spec.dtype) == dtype_size(result.dtype));
   }
 
-  // ---- A step ----
-
-  // On several threads if the temporaries are on the stack.
-  template <class Piece>
-  void run_pieces(const Arguments& a, int64_t pieces, double piece_ns, const Piece& piece) const {
-    if (!is_on_stack()) {
-      auto* const temporaries = static_cast<std::byte*>(a.workspace);
-      repeat(a, temporaries);
-      for (int64_t i = 0; i < pieces; ++i) {
-        StepEnd::ask();
-        piece(i, temporaries, *a.stream);
-      }
-      return;
-    }
-    const auto grain = static_cast<int64_t>(1 + least_chunk_ns / piece_ns);
-    a.stream->parallel_for(pieces, grain, [&](int64_t begin, int64_t end) {
-      alignas(alignment) std::byte temporaries[stack_bytes];
-      OneThread stream;
-      repeat(a, temporaries);
-      for (int64_t i = begin; i < end; ++i) piece(i, temporaries, stream);
-    });
-  }
-
-  int64_t first_tile(int64_t range) const { return range * tiles_ / ranges_; }
-
-  std::byte* sums_of(const Arguments& a, int64_t range) const {
-    return static_cast<std::byte*>(a.workspace) + (is_on_stack() ? 0 : temporary_bytes_) +
-           static_cast<size_t>(range) * sum_bytes_;
-  }
-
-  // Adds what a tile or a range has to the sums of a range.
-  static void add(const Sum& sum, const void* from, std::byte* sums) {
-    const auto plus = [&]<class T>(TypeTag<T>) {
-      const T* x = static_cast<const T*>(from);
-      T* y = reinterpret_cast<T*>(sums + sum.offset);
-      vectorized([=, n = sum.elements]() LEAT_INLINE {
-        LEAT_INDEPENDENT_ITERATIONS
-        for (int64_t i = 0; i < n; ++i) y[i] += x[i];
-      });
-    };
-    if (sum.dtype == DType::f32) return plus(TypeTag<float>{});
-    plus(TypeTag<double>{});
-  }
-
-  void* address(const Place& place, const Arguments& a, int64_t tile,
-                std::byte* temporaries) const {
-    switch (place.kind) {
-      case Place::Kind::input:
-        return static_cast<std::byte*>(a.inputs[place.index]) + tile * place.stride;
-      case Place::Kind::output:
-        return static_cast<std::byte*>(a.outputs[place.index]) + tile * place.stride;
-      case Place::Kind::constant:
-        return const_cast<void*>(constants_[static_cast<size_t>(place.index)].raw());
-      case Place::Kind::temporary:
-        return temporaries + place.offset;
-    }
-    return nullptr;
-  }
-
-  void run_tile(const Arguments& a, int64_t tile, std::byte* temporaries, std::byte* sums,
-                Stream& stream) const {
-    std::array<void*, most_operands> inputs, outputs;
-    const bool is_last = tile + 1 == tiles_ && last_rows_ != rows_;
-    for (size_t m = 0; m < steps_.size(); ++m) {
-      const Step& step = steps_[m];
-      const BoundKernel& kernel = is_last ? bound_[m].last : bound_[m].full;
-      for (size_t i = 0; i < step.inputs.size(); ++i)
-        inputs[i] = address(step.inputs[i], a, tile, temporaries);
-      for (size_t o = 0; o < step.outputs.size(); ++o)
-        outputs[o] = address(step.outputs[o], a, tile, temporaries);
-      if (kernel.function != nullptr) {
-        kernel.function(kernel.bound.get(),
-                        {inputs.data(), outputs.data(), temporaries + step.workspace, &stream});
-      }
-      if (step.sum >= 0) {
-        add(sums_[static_cast<size_t>(step.sum)], outputs[0], sums);
-        continue;
-      }
-      for (const View& view : kernel.views) {
-        const auto rows = static_cast<size_t>(is_last ? last_rows_ : rows_);
-        std::memcpy(outputs[static_cast<size_t>(view.output)],
-                    static_cast<std::byte*>(inputs[static_cast<size_t>(view.input)]) + view.offset,
-                    step.row_bytes[static_cast<size_t>(view.output)] * rows);
-      }
-    }
-  }
-
-  std::shared_ptr<const FusedProgram> program_;
-  std::span<const TensorSpec> inputs_;  // these two: while it is prepared
-  MemberSpecs made_;
-  Device* device_;
-  RowCut cut_;
-  int64_t rows_ = 1, last_rows_ = 1, tiles_ = 1;
-  std::vector<Bound> bound_;
-  std::vector<Step> steps_;
-  std::vector<Repeated> repeated_;
-  std::vector<Sum> sums_;
-  size_t sum_bytes_ = 0;  // of a range
-  int64_t ranges_ = 0;    // of tiles, for sums
-  std::vector<Tensor> constants_;
-  std::vector<std::shared_ptr<Tensor>> values_;  // that kernels were prepared with
+  const std::shared_ptr<const FusedProgram> program_;
+  const std::span<const TensorSpec> inputs_;
+  Device& device_;
+  const MemberSpecs made_;
+  const RowCut cut_;
+  TileProgram out_;
   std::vector<std::vector<Place>> places_;
   std::vector<std::vector<size_t>> last_use_;  // of each value: the last member that reads it
   struct Block {
     size_t bytes = 0;
     size_t last_use = 0;
   };
-  std::map<size_t, Block> in_use_;               // by offset
+  std::map<size_t, Block> in_use_;               // temporaries by offset
   std::vector<std::pair<size_t, size_t>> free_;  // offset, bytes
-  size_t temporary_bytes_ = 0;
   std::vector<Alias> may_share_;
-  double cost_ns_ = 0;
 };
 
 }  // namespace
 
 BoundKernel bind_tiles(std::shared_ptr<const FusedProgram> program,
                        std::span<const TensorSpec> inputs, Device& device) {
-  Tiles tiles(std::move(program), inputs, device);
-  const std::vector<Alias> may_share = tiles.may_share();
-  const double cost = tiles.cost_ns();
-  const size_t workspace = tiles.workspace_bytes();
-  BoundKernel out =
-      BoundKernel::of([tiles = std::move(tiles)](const Arguments& a) { tiles.run(a); });
-  out.may_share = may_share;
-  out.cost_ns = cost;
-  out.workspace_bytes = workspace;
-  return out;
+  return TileBuilder(std::move(program), inputs, device).build();
 }
 
 }  // namespace leat

@@ -103,6 +103,8 @@ class CutFinder {
 
   bool fits_elementwise(const FusedProgram::Member& member, size_t i, const Shape& operand,
                         const Shape& output, int axes) const {
+    // A bias is a vector beside the last axis.
+    if (member.node->op->name.starts_with("BiasAdd") && axes >= output.rank()) return false;
     if (operand.rank() == output.rank() && starts_with(operand, *whole_, axes)) return true;
     // Select takes a condition for each index of the first axis.
     if (member.node->is("Select") && operand.rank() > 0) return false;

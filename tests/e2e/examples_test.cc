@@ -237,7 +237,12 @@ TEST_F(Examples, ModelParallelGraphIsPlacedOnBothWorkers) {
   int sends = 0, hidden = 0, logits = 0;
   for (const auto& node : graph.nodes()) {
     if (node->is("_Send")) ++sends;
-    if (!node->is("MatMul")) continue;
+    bool has_product = node->is("MatMul");
+    if (node->is("_Fused")) {
+      const auto& ops = node->attr<std::vector<std::string>>("ops");
+      has_product = std::find(ops.begin(), ops.end(), "MatMul") != ops.end();
+    }
+    if (!has_product) continue;
     const bool on_first = *node->requested_device->task == 0;
     // Forward and backward products of the hidden layer are on worker 0, those of the output layer
     // on worker 1.

@@ -130,6 +130,14 @@ TEST(Fused, ReducesRows) {
   }
 }
 
+TEST(Fused, AddsABiasOfOneColumn) {
+  std::mt19937 random(8);
+  const Values feeds = {{"x", random_tensor(DType::f32, {700, 1}, random)},
+                        {"v", random_tensor(DType::f32, {1}, random)}};
+  expect_equal("a = BiasAdd(x, v); b = Relu(a)", {"b:0"}, feeds);
+  expect_equal("a = ReluGrad(x, x); b = BiasAddGrad(a)", {"a:0", "b:0"}, feeds, 1, 1e-5);
+}
+
 TEST(Fused, RunsWholeWhatHasNoRows) {
   std::mt19937 random(3);
   const Values feeds = {{"x", random_tensor(DType::f32, {40, 30}, random)},
@@ -166,8 +174,8 @@ TEST(Fused, TellsRowsFromColumns) {
 
 TEST(Fused, SumsAllRows) {
   std::mt19937 random(7);
-  for (const Shape& shape :
-       {Shape{10'000, 32}, Shape{300, 1'000}, Shape{3, 4, 50, 16}, Shape{1, 700}, Shape{65, 10}}) {
+  for (const Shape& shape : {Shape{10'000, 32}, Shape{300, 1'000}, Shape{3, 4, 50, 16},
+                             Shape{1, 700}, Shape{65, 10}, Shape{3, 70'000}}) {
     const Values feeds = {{"x", random_tensor(DType::f32, shape, random)},
                           {"y", random_tensor(DType::f32, shape, random)}};
     expect_equal("r = ReluGrad(x, y); b = BiasAddGrad(r)", {"r:0", "b:0"}, feeds, 1, 1e-4);
