@@ -44,7 +44,9 @@ CUDA = re.compile(
     r"^(cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|nvrtc|nvml|nvtx3?|nccl|device_launch_parameters"
     r"|device_functions|cooperative_groups|mma\.h|sm_\d|vector_types|nv/|cub/|thrust/|cutlass/|cute/)|\.cuh$")
 DNNL = re.compile(r"^(oneapi/dnnl/|dnnl)")
-FOREIGN = re.compile(r"^(absl|fmt|nlohmann|CLI|boost|Eigen|re2|openssl)/|^(zlib|zconf)\.h$")
+EIGEN = re.compile(r"^(eigen3/)?(unsupported/)?Eigen/")
+EIGEN_OWNER = "kernels/linear_algebra/dense_eigen.h"  # which renames its namespace for each set of instructions
+FOREIGN = re.compile(r"^(absl|fmt|nlohmann|CLI|boost|re2|openssl)/|^(zlib|zconf)\.h$")
 OWNED = {  # one .cc file each
     "httplib": re.compile(r"^httplib"),
     "LevelDB": re.compile(r"^leveldb/"),
@@ -201,6 +203,8 @@ class Checker:
             elif nvcc_reads:
                 self.error(file, line, f"oneDNN in a file that nvcc compiles ({path})",
                            "move the CPU kernel into a .cc file without the cpu+cuda marker")
+        if EIGEN.search(path) and str(file) != EIGEN_OWNER:
+            self.error(file, line, f"Eigen outside {EIGEN_OWNER} ({path})", "add what is needed to kernels/linear_algebra/dense.h")
         if FOREIGN.search(path):
             if header and folder in LIBRARY and not in_grpc and "examples" not in file.parts:
                 self.error(file, line, f"third-party library in a public header ({path})",
@@ -252,6 +256,8 @@ EXAMPLES = [
     ("kernels/matmul.cc", "#include <oneapi/dnnl/dnnl.hpp>\n", ""),
     ("kernels/dual.cc", "// leat: cpu+cuda\n#include <oneapi/dnnl/dnnl.hpp>\n", "oneDNN in a file that nvcc compiles"),
     ("runtime/matmul.cc", "#include <dnnl.hpp>\n", "oneDNN outside kernels/"),
+    ("kernels/linear_algebra/dense_eigen.h", "#include <Eigen/LU>\n", ""),
+    ("kernels/linear_algebra/solve.cc", "#include <Eigen/LU>\n", "Eigen outside kernels/linear_algebra/dense_eigen.h"),
     ("graph/passes/fold.cc", '#include "graph/import/graph_def.h"\n', ""),
     ("graph/import/graph_def.cc", '#include "graph/passes/fold.h"\n', "graph/import/ includes graph/passes/"),
     ("kernels/math/exp.cc", '#include "kernels/elementwise.h"\n#include "kernels/random/philox.h"\n', ""),

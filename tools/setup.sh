@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   build-essential g++ cmake ninja-build ccache mold pkg-config git python3
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
-  libdnnl-dev libleveldb-dev libsnappy-dev libre2-dev nlohmann-json3-dev libssl-dev openssl libcli11-dev libfmt-dev zlib1g-dev libpng-dev libjpeg-dev
+  libdnnl-dev libeigen3-dev libleveldb-dev libsnappy-dev libre2-dev nlohmann-json3-dev libssl-dev openssl libcli11-dev libfmt-dev zlib1g-dev libpng-dev libjpeg-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   libgraphviz-dev graphviz fonts-dejavu-core
   "$@"

@@ -1,11 +1,14 @@
 // Discrete Fourier transforms over the last 1, 2 or 3 axes: FFT, IFFT and, for real numbers, RFFT
 // and IRFFT. Computes in double precision.
-#include <memory>
+#include <cmath>
+#include <numbers>
+#include <utility>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
-#include "kernels/audio/fft.h"
+#include "kernels/audio/fft_lanes.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
@@ -13,90 +16,275 @@
 namespace leat {
 namespace {
 
-// One transform over all axes of a block of elements, in place.
-class Transform {
- public:
-  // RESOURCE_EXHAUSTED if there is no memory for tables and copies.
-  explicit Transform(std::vector<int64_t> extents) : extents_(std::move(extents)) {
-    for (const int64_t extent : extents_) elements_ = product_of_extents(elements_, extent);
-    check_memory_for(product_of_extents(elements_, 12), sizeof(complex128));
-    for (const int64_t extent : extents_) axes_.push_back(std::make_shared<const Fft>(extent));
-  }
-
-  int64_t elements() const { return elements_; }
-
-  void run(complex128* block, bool is_inverse) const {
-    if (is_inverse) conjugate(block, 1);
-    int64_t stride = elements_;
-    for (size_t axis = 0; axis < axes_.size(); ++axis) {
-      const int64_t extent = extents_[axis];
-      stride /= extent;
-      std::vector<complex128> line(extent);
-      for (int64_t i = 0; i < elements_ / extent; ++i) {
-        complex128* const first = block + i / stride * stride * extent + i % stride;
-        for (int64_t k = 0; k < extent; ++k) line[k] = first[k * stride];
-        (*axes_[axis])(line.data());
-        for (int64_t k = 0; k < extent; ++k) first[k * stride] = line[k];
-      }
-    }
-    if (is_inverse) conjugate(block, 1 / static_cast<double>(elements_));
-  }
-
- private:
-  void conjugate(complex128* block, double factor) const {
-    for (int64_t i = 0; i < elements_; ++i) block[i] = std::conj(block[i]) * factor;
-  }
-
-  std::vector<int64_t> extents_;
-  std::vector<std::shared_ptr<const Fft>> axes_;
-  int64_t elements_ = 1;
+template <class T>
+struct RealOf {
+  using type = T;
+};
+template <class T>
+struct RealOf<std::complex<T>> {
+  using type = T;
 };
 
-// Calls f(position of an element of a block of `part` in a block of `whole`, its number in `part`)
-// for all elements that both have.
-template <class F>
-void for_each_shared(const std::vector<int64_t>& part, const std::vector<int64_t>& whole, F f) {
-  int64_t count = 1;
-  for (const int64_t extent : part) count *= extent;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t at = 0, stride = 1, rest = i;
-    bool is_shared = true;
-    for (size_t axis = part.size(); axis-- > 0;) {
-      const int64_t index = rest % part[axis];
-      rest /= part[axis];
-      is_shared = is_shared && index < whole[axis];
-      at += index * stride;
-      stride *= whole[axis];
-    }
-    if (is_shared) f(at, i);
-  }
-}
-
-std::vector<int64_t> last_axes(const Shape& shape, int count) {
-  return {shape.dims().end() - count, shape.dims().end()};
-}
-
-int64_t product(const std::vector<int64_t>& extents) {
+int64_t product_of(const std::vector<int64_t>& extents) {
   int64_t out = 1;
   for (const int64_t extent : extents) out *= extent;
   return out;
 }
 
-// Runs `each(block of input, block of output, scratch)` for all blocks: `axes` axes each.
-template <class In, class Out, class F>
-BoundKernel for_each_block(const KernelRequest& r, const Transform& transform, int axes, F each) {
-  const int64_t in = product(last_axes(r.inputs[0].shape, axes)),
-                out = product(last_axes(r.outputs[0].shape, axes)),
-                blocks = r.outputs[0].shape.elements() / out, work = transform.elements();
-  BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
-    const int64_t grain = 1 + 65536 / (20 * work);
-    a.stream->parallel_for(blocks, grain, [&](int64_t begin, int64_t end) {
-      std::vector<complex128> scratch(work);
-      for (int64_t b = begin; b < end; ++b)
-        each(a.input<In>(0) + b * in, a.output<Out>() + b * out, scratch);
+// Places in a tensor: the last axes of a shape, or fewer elements along them.
+struct Grid {
+  std::vector<int64_t> extents, strides;
+
+  // `part` of a tensor with the last axes `whole`.
+  Grid(std::vector<int64_t> part, const std::vector<int64_t>& whole)
+      : extents(std::move(part)), strides(extents.size(), 1) {
+    for (size_t axis = extents.size() - 1; axis-- > 0;)
+      strides[axis] = strides[axis + 1] * whole[axis + 1];
+  }
+  int64_t lines(size_t axis) const {
+    int64_t out = 1;
+    for (size_t i = 0; i < extents.size(); ++i) out *= i == axis ? 1 : extents[i];
+    return out;
+  }
+  // Where line i along the axis begins.
+  int64_t line(size_t axis, int64_t i) const {
+    int64_t at = 0;
+    for (size_t k = extents.size(); k-- > 0;) {
+      if (k == axis) continue;
+      at += i % extents[k] * strides[k];
+      i /= extents[k];
+    }
+    return at;
+  }
+};
+
+// Two arrays for the elements of some sequences, aligned to vectors.
+class Workspace {
+ public:
+  explicit Workspace(int64_t doubles) : each_((doubles + 7) / 8 * 8), memory_(2 * each_ + 8) {
+    auto at = reinterpret_cast<uintptr_t>(memory_.data());
+    first_ = memory_.data() + (64 - at % 64) % 64 / sizeof(double);
+  }
+  double* first() { return first_; }
+  double* other(const double* than) { return than == first_ ? first_ + each_ : first_; }
+
+ private:
+  int64_t each_;
+  std::vector<double> memory_;
+  double* first_;
+};
+
+// The transform of the lines of one axis.
+class Pass {
+ public:
+  enum class Kind { complex, from_real, to_real };
+
+  // Of sequences of n numbers.
+  Pass(int64_t n, Kind kind, bool is_inverse)
+      : n_(n),
+        kind_(kind),
+        is_inverse_(is_inverse),
+        is_halved_(kind != Kind::complex && n % 2 == 0),
+        fft_(is_halved_ ? n / 2 : n) {
+    if (!is_halved_) return;
+    for (int64_t k = 0; k <= n / 2; ++k) {
+      StepEnd::pace(8);
+      const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
+      roots_.emplace_back(std::cos(angle), -std::sin(angle));
+    }
+  }
+
+  // Lines [begin, end) along the axis. Elements of the real side are of type T or U, those of the
+  // complex side pairs of them.
+  template <class T, class U>
+  void run(const T* from, const Grid& source, U* to, const Grid& target, size_t axis, int64_t begin,
+           int64_t end) const {
+    constexpr int64_t most_of_lanes = 1 << 16;  // longer sequences would leave the cache
+    const int64_t room = 2 * (fft_.capacity() + 1);
+    const bool has_lanes = fft_.capacity() <= most_of_lanes && end - begin > 2;
+    Workspace work(room * (has_lanes ? Fft::lanes : 1));
+    while (begin < end) {
+      StepEnd::pace(16 * n_);
+      if (has_lanes && end - begin > 2) {
+        const int64_t count = std::min(end - begin, Fft::lanes);
+        run_some<Fft::lanes>(from, source, to, target, axis, begin, count, work);
+        begin += count;
+      } else {
+        run_some<1>(from, source, to, target, axis, begin, 1, work);
+        ++begin;
+      }
+    }
+  }
+
+ private:
+  // The places of real sequences are counted in numbers, those of complex ones in pairs.
+  template <class T>
+  static Lines<T> lines_of(T* data, const Grid& grid, size_t axis, int64_t first, int64_t count,
+                           int64_t n, int64_t numbers) {
+    Lines<T> out{.at = {}, .count = count, .n = n, .stride = grid.strides[axis]};
+    for (int64_t l = 0; l < Fft::lanes; ++l)
+      out.at[l] = data + numbers * grid.line(axis, first + std::min(l, count - 1));
+    return out;
+  }
+
+  template <int64_t lanes, class T, class U>
+  void run_some(const T* from, const Grid& source, U* to, const Grid& target, size_t axis,
+                int64_t first, int64_t count, Workspace& work) const {
+    using V = std::conditional_t<lanes == 1, double, Lanes>;
+    const int64_t half = n_ / 2 + 1;
+    const bool from_real = kind_ == Kind::from_real, to_real = kind_ == Kind::to_real;
+    const Lines<const T> in = lines_of(from, source, axis, first, count,
+                                       to_real      ? half
+                                       : is_halved_ ? n_ / 2
+                                                    : n_,
+                                       from_real ? 1 : 2);
+    const Lines<U> out = lines_of(to, target, axis, first, count,
+                                  from_real    ? half
+                                  : is_halved_ ? n_ / 2
+                                               : n_,
+                                  to_real ? 1 : 2);
+    double* x = work.first();
+    vectorized([&]() LEAT_INLINE {
+      if (from_real && !is_halved_) {
+        load_real<lanes>(in, x);
+      } else {
+        load<lanes>(in, is_inverse_ && !to_real, x);
+      }
+      if (to_real) spread<V>(x, work.other(x));
+    });
+    if (to_real) x = work.other(x);
+    x = lanes == 1 ? fft_.of_one(x, work.other(x)) : fft_.of_lanes(x, work.other(x));
+    vectorized([&]() LEAT_INLINE {
+      if (from_real && is_halved_) gather<V>(x, work.other(x));
+      const double* y = from_real && is_halved_ ? work.other(x) : x;
+      const double by = is_inverse_ ? 1 / static_cast<double>(fft_.length()) : 1;
+      if (to_real && !is_halved_) {
+        store_real<lanes>(y, by, out);
+      } else {
+        store<lanes>(y, is_inverse_, by, out);
+      }
+    });
+  }
+
+  template <int64_t lanes, class T>
+  LEAT_INLINE void load_real(const Lines<const T>& lines, double* x) const {
+    for (int64_t k = 0; k < n_; ++k) {
+      for (int64_t l = 0; l < lanes; ++l) {
+        x[2 * k * lanes + l] = static_cast<double>(lines.at[l][k]);
+        x[(2 * k + 1) * lanes + l] = 0;
+      }
+    }
+  }
+  template <int64_t lanes, class U>
+  LEAT_INLINE void store_real(const double* x, double by, const Lines<U>& lines) const {
+    for (int64_t k = 0; k < n_; ++k) {
+      for (int64_t l = 0; l < std::min(lanes, lines.count); ++l)
+        lines.at[l][k] = static_cast<U>(x[(2 * k + 1) * lanes + l] * by);
+    }
+  }
+
+  // Half the spectrum of n real numbers from the transform of n / 2 complex ones, which hold two of
+  // them each (W. Press et al., "Numerical recipes", 12.3).
+  template <class V>
+  LEAT_INLINE void gather(const double* from, double* to) const {
+    const auto* z = reinterpret_cast<const Pair<V>*>(from);
+    auto* out = reinterpret_cast<Pair<V>*>(to);
+    const int64_t h = n_ / 2;
+    for (int64_t k = 0; k <= h; ++k) {
+      const Pair<V> here = z[k == h ? 0 : k], mirrored = z[k == 0 ? 0 : h - k].conjugate();
+      const Pair<V> even = (here + mirrored) * 0.5, odd = ((here - mirrored) * 0.5).times_minus_i();
+      out[k] = even + odd * roots_[k];
+    }
+  }
+
+  // The opposite, for the inverse; where an element of the spectrum mirrors itself, only its real
+  // part counts. Leaves real and imaginary parts exchanged.
+  template <class V>
+  LEAT_INLINE void spread(double* from, double* to) const {
+    auto* x = reinterpret_cast<Pair<V>*>(from);
+    auto* out = reinterpret_cast<Pair<V>*>(to);
+    x[0].im = V{};
+    const int64_t h = n_ / 2;
+    if (!is_halved_) {
+      for (int64_t k = 0; k < n_; ++k) {
+        const Pair<V> value = k <= h ? x[k] : x[n_ - k].conjugate();
+        out[k] = {value.im, value.re};
+      }
+      return;
+    }
+    x[h].im = V{};
+    for (int64_t k = 0; k < h; ++k) {
+      const Pair<V> mirrored = x[h - k].conjugate();
+      const Pair<V> even = (x[k] + mirrored) * 0.5,
+                    odd = (x[k] - mirrored) * 0.5 * std::conj(roots_[k]);
+      const Pair<V> value = even - odd.times_minus_i();
+      out[k] = {value.im, value.re};
+    }
+  }
+
+  int64_t n_;
+  Kind kind_;
+  bool is_inverse_, is_halved_;
+  Fft fft_;
+  std::vector<complex128> roots_;
+};
+
+std::vector<int64_t> last_axes(const Shape& shape, int count) {
+  return {shape.dims().end() - count, shape.dims().end()};
+}
+
+// RESOURCE_EXHAUSTED if there is no memory for tables and copies of a block.
+int64_t checked_product(const std::vector<int64_t>& extents) {
+  int64_t elements = 1;
+  for (const int64_t extent : extents) elements = product_of_extents(elements, extent);
+  check_memory_for(product_of_extents(elements, 12), sizeof(complex128));
+  return elements;
+}
+
+// The transform of blocks of T to blocks of U, of all their axes, of which the passes are in the
+// order in which they run. Between passes lies a block of complex numbers.
+template <class T, class U>
+BoundKernel bind_passes(int64_t blocks, std::vector<std::pair<size_t, Pass>> passes,
+                        const Grid& source, int64_t in, const Grid& between, const Grid& target,
+                        int64_t out) {
+  const int64_t elements = std::max(in, out);
+  using Real = typename RealOf<T>::type;
+  using RealOut = typename RealOf<U>::type;
+  BoundKernel kernel = BoundKernel::of([=, passes = std::move(passes)](const Arguments& a) {
+    const auto* from = reinterpret_cast<const Real*>(a.input<T>(0));
+    auto* to = reinterpret_cast<RealOut*>(a.output<U>());
+    constexpr int64_t in_numbers = sizeof(T) / sizeof(Real),
+                      out_numbers = sizeof(U) / sizeof(RealOut);
+    if (passes.size() == 1) {  // a block is a line
+      const Grid lines_in({blocks, source.extents[0]}, {blocks, in}),
+          lines_out({blocks, target.extents[0]}, {blocks, out});
+      const int64_t groups = (blocks + Fft::lanes - 1) / Fft::lanes;
+      a.stream->parallel_for(groups, 1 + 4096 / elements, [&](int64_t begin, int64_t end) {
+        passes[0].second.run(from, lines_in, to, lines_out, 1, begin * Fft::lanes,
+                             std::min(blocks, end * Fft::lanes));
+      });
+      return;
+    }
+    a.stream->parallel_for(blocks, 1 + 32768 / elements, [&](int64_t begin, int64_t end) {
+      std::vector<complex128> block(product_of(between.extents));
+      auto* const middle = reinterpret_cast<double*>(block.data());
+      for (int64_t b = begin; b < end; ++b) {
+        for (size_t i = 0; i < passes.size(); ++i) {
+          const auto& [axis, pass] = passes[i];
+          const Real* first = from + b * in * in_numbers;
+          RealOut* last = to + b * out * out_numbers;
+          if (i == 0) {
+            pass.run(first, source, middle, between, axis, 0, between.lines(axis));
+          } else if (i + 1 < passes.size()) {
+            pass.run(middle, between, middle, between, axis, 0, between.lines(axis));
+          } else {
+            pass.run(middle, between, last, target, axis, 0, between.lines(axis));
+          }
+        }
+      }
     });
   });
-  kernel.cost_ns = 20.0 * static_cast<double>(blocks * work);
+  kernel.cost_ns = 3.0 * static_cast<double>(blocks * elements);
   return kernel;
 }
 
@@ -108,14 +296,14 @@ template <class T>
 BoundKernel prepare(TypeTag<T>, const KernelRequest& r, int axes, bool is_inverse) {
   const Shape& shape = r.inputs[0].shape;
   if (shape.elements() == 0) return {};
-  const Transform transform(last_axes(shape, axes));
-  return for_each_block<T, T>(
-      r, transform, axes,
-      [transform, is_inverse](const T* from, T* to, std::vector<complex128>& block) {
-        std::copy_n(from, block.size(), block.begin());
-        transform.run(block.data(), is_inverse);
-        std::transform(block.begin(), block.end(), to, [](complex128 x) { return T(x); });
-      });
+  const std::vector<int64_t> extents = last_axes(shape, axes);
+  const int64_t elements = checked_product(extents);
+  std::vector<std::pair<size_t, Pass>> passes;
+  for (size_t axis = extents.size(); axis-- > 0;)
+    passes.emplace_back(axis, Pass(extents[axis], Pass::Kind::complex, is_inverse));
+  const Grid grid(extents, extents);
+  return bind_passes<T, T>(shape.elements() / elements, std::move(passes), grid, elements, grid,
+                           grid, elements);
 }
 
 std::string with_axes(const std::string& name, int axes) {
@@ -209,18 +397,19 @@ BoundKernel prepare_real(const KernelRequest& r, int axes) {
   const std::vector<int64_t> extents = to_int64s(*r.inputs[1].value),
                              in = last_axes(r.inputs[0].shape, axes),
                              out = last_axes(r.outputs[0].shape, axes);
-  const Transform transform(extents);
-  return for_each_block<T, Complex>(
-      r, transform, axes, [=](const T* from, Complex* to, std::vector<complex128>& block) {
-        for_each_shared(extents, in, [&](int64_t at, int64_t i) { block[i] = from[at]; });
-        transform.run(block.data(), false);
-        for_each_shared(out, extents, [&](int64_t at, int64_t i) { to[i] = Complex(block[at]); });
-      });
+  checked_product(extents);
+  const size_t last = extents.size() - 1;
+  std::vector<std::pair<size_t, Pass>> passes;
+  passes.emplace_back(last, Pass(extents[last], Pass::Kind::from_real, false));
+  for (size_t axis = last; axis-- > 0;)
+    passes.emplace_back(axis, Pass(extents[axis], Pass::Kind::complex, false));
+  const Grid half(out, out);
+  return bind_passes<T, Complex>(r.outputs[0].shape.elements() / product_of(out), std::move(passes),
+                                 Grid(extents, in), product_of(in), half, half, product_of(out));
 }
 
-// The missing half is the conjugate of the given one, with the other axes reversed. This fills it
-// in; where an element of the input mirrors itself, only its real part counts. Over several axes,
-// the last is transformed after the others, as in TensorFlow.
+// The missing half is the conjugate of the given one, with the other axes reversed. Over several
+// axes, the last is transformed after the others, as in TensorFlow.
 template <class T>
 BoundKernel prepare_real_inverse(const KernelRequest& r, int axes) {
   using Complex = std::complex<T>;
@@ -228,36 +417,17 @@ BoundKernel prepare_real_inverse(const KernelRequest& r, int axes) {
   if (r.inputs[0].shape.elements() == 0) return fill_with_zeros<T>(r);
   const std::vector<int64_t> extents = to_int64s(*r.inputs[1].value),
                              in = last_axes(r.inputs[0].shape, axes);
+  const int64_t elements = checked_product(extents);
+  const size_t last = extents.size() - 1;
   std::vector<int64_t> half = extents;
-  half.back() = extents.back() / 2 + 1;
-  const int64_t length = extents.back(), columns = half.back(), rows = product(half) / columns;
-  const Transform last({length});
-  std::vector<int64_t> leading(extents.begin(), extents.end() - 1);
-  leading.push_back(1);
-  const Transform first(leading);  // of one column
-  const Transform whole(extents);  // its size is that of the scratch
-  return for_each_block<Complex, T>(
-      r, whole, axes, [=](const Complex* from, T* to, std::vector<complex128>&) {
-        std::vector<complex128> column(rows), line(length);
-        std::vector<complex128> spectrum(rows * columns);
-        for_each_shared(half, in, [&](int64_t at, int64_t i) { spectrum[i] = from[at]; });
-        for (int64_t c = 0; rows > 1 && c < columns; ++c) {
-          for (int64_t row = 0; row < rows; ++row) column[row] = spectrum[row * columns + c];
-          first.run(column.data(), true);
-          for (int64_t row = 0; row < rows; ++row) spectrum[row * columns + c] = column[row];
-        }
-        for (int64_t row = 0; row < rows; ++row) {
-          const complex128* x = spectrum.data() + row * columns;
-          line[0] = x[0].real();
-          for (int64_t k = 1; k < length; ++k)
-            line[k] = 2 * k == length  ? x[k].real()
-                      : 2 * k < length ? x[k]
-                                       : std::conj(x[length - k]);
-          last.run(line.data(), true);
-          for (int64_t k = 0; k < length; ++k)
-            to[row * length + k] = static_cast<T>(line[k].real());
-        }
-      });
+  half[last] = extents[last] / 2 + 1;
+  std::vector<std::pair<size_t, Pass>> passes;
+  for (size_t axis = 0; axis < last; ++axis)
+    passes.emplace_back(axis, Pass(extents[axis], Pass::Kind::complex, true));
+  passes.emplace_back(last, Pass(extents[last], Pass::Kind::to_real, true));
+  return bind_passes<Complex, T>(r.outputs[0].shape.elements() / elements, std::move(passes),
+                                 Grid(half, in), product_of(in), Grid(half, half),
+                                 Grid(extents, extents), elements);
 }
 
 template <class T, class Prepare>

@@ -2,6 +2,7 @@
 // AdjustSaturation and AdjustContrastv2.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "core/step_end.h"
 #include "graph/gradient.h"
@@ -118,21 +119,36 @@ BoundKernel prepare_contrast(TypeTag<T>, const KernelRequest& r) {
                 n = images.elements();
   if (n == 0) return {};
   BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
-    const T* x = a.input<T>(0);
-    T* y = a.output<T>();
     const float factor = *a.input<float>(1);
+    // Some pixels at a time, so that vectors are full: number i is of channel i % channels.
+    const int64_t piece = channels * std::max<int64_t>(1, 64 / channels);
+    std::vector<double> sums(piece);
+    std::vector<float> means(piece);
     for (int64_t first = 0; first < n; first += pixels * channels) {
-      for (int64_t c = first; c < first + channels; ++c) {
-        double sum = 0;
-        for (int64_t i = 0; i < pixels; ++i) {
-          StepEnd::pace();
-          sum += static_cast<double>(ComputeType<T>(x[c + i * channels]));
-        }
-        const auto mean = static_cast<float>(sum / static_cast<double>(pixels));
-        for (int64_t i = c; i < c + pixels * channels; i += channels) {
-          StepEnd::pace();
-          y[i] = T((static_cast<float>(ComputeType<T>(x[i])) - mean) * factor + mean);
-        }
+      std::fill(sums.begin(), sums.end(), 0.0);
+      const T* x = a.input<T>(0) + first;
+      T* y = a.output<T>() + first;
+      for (int64_t i = 0; i < pixels * channels; i += piece) {
+        const int64_t size = std::min(piece, pixels * channels - i);
+        StepEnd::pace(size);
+        vectorized([=, sum = sums.data()]() LEAT_INLINE {
+          for (int64_t k = 0; k < size; ++k)
+            sum[k] += static_cast<double>(ComputeType<T>(x[i + k]));
+        });
+      }
+      for (int64_t k = channels; k < piece; ++k) sums[k % channels] += sums[k];
+      for (int64_t k = 0; k < piece; ++k)
+        means[k] = static_cast<float>(sums[k % channels] / static_cast<double>(pixels));
+      for (int64_t i = 0; i < pixels * channels; i += piece) {
+        const int64_t size = std::min(piece, pixels * channels - i);
+        StepEnd::pace(size);
+        vectorized([=, mean = means.data()]() LEAT_INLINE {
+          LEAT_INDEPENDENT_ITERATIONS
+          for (int64_t k = 0; k < size; ++k) {
+            const auto value = static_cast<float>(ComputeType<T>(x[i + k]));
+            y[i + k] = T((value - mean[k]) * factor + mean[k]);
+          }
+        });
       }
     }
   });

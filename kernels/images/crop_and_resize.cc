@@ -2,6 +2,7 @@
 // boxes.
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "core/step_end.h"
 #include "graph/gradient.h"
@@ -132,22 +133,52 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
     const auto* box_image = a.input<int32_t>(2);
     float* out = a.output<float>();
     crops.check_images(box_image);
-    crops.for_each(a.input<float>(1), [&](int64_t b, int64_t, int64_t, std::optional<float> y,
-                                          std::optional<float> x, int64_t to) {
-      if (!y || !x) return static_cast<void>(std::fill_n(out + to, crops.channels, outside));
-      const Between rows(*y, crops.is_nearest), columns(*x, crops.is_nearest);
-      const T* corner[4] = {image + crops.pixel(box_image[b], rows.first, columns.first),
-                            image + crops.pixel(box_image[b], rows.first, columns.second),
-                            image + crops.pixel(box_image[b], rows.second, columns.first),
-                            image + crops.pixel(box_image[b], rows.second, columns.second)};
-      for (int64_t c = 0; c < crops.channels; ++c) {
-        float at[4];
-        for (int i = 0; i < 4; ++i) at[i] = static_cast<float>(corner[i][c]);
-        const float top = at[0] + (at[1] - at[0]) * columns.lerp,
-                    bottom = at[2] + (at[3] - at[2]) * columns.lerp;
-        out[to + c] = top + (bottom - top) * rows.lerp;
+    if (crops.channels == 0) return;
+    // Of each column of a box: is it inside, where are the pixels around it, and how far is it.
+    struct Column {
+      bool is_inside;
+      int64_t first, second;
+      float lerp;
+    };
+    std::vector<Column> columns(crops.crop_width);
+    const int64_t row = crops.crop_width * crops.channels;
+    for (int64_t b = 0; b < crops.boxes; ++b) {
+      const float* box = a.input<float>(1) + 4 * b;
+      for (int64_t j = 0; j < crops.crop_width; ++j) {
+        StepEnd::pace(8);
+        const auto x = place_of(j, crops.crop_width, crops.width, box[1], box[3], false);
+        const Between at(x.value_or(0), crops.is_nearest);
+        columns[j] = {x.has_value(), at.first * crops.channels, at.second * crops.channels,
+                      at.lerp};
       }
-    });
+      for (int64_t i = 0; i < crops.crop_height; ++i) {
+        StepEnd::pace(2 * row);
+        float* to = out + (b * crops.crop_height + i) * row;
+        const auto y = place_of(i, crops.crop_height, crops.height, box[0], box[2], false);
+        if (!y) {
+          std::fill_n(to, row, outside);
+          continue;
+        }
+        const Between rows(*y, crops.is_nearest);
+        const T *top = image + crops.pixel(box_image[b], rows.first, 0),
+                *bottom = image + crops.pixel(box_image[b], rows.second, 0);
+        for (const Column& column : columns) {
+          for (int64_t c = 0; c < crops.channels; ++c, ++to) {
+            if (!column.is_inside) {
+              *to = outside;
+              continue;
+            }
+            const auto at = [c](const T* line, int64_t pixel) {
+              return static_cast<float>(line[pixel + c]);
+            };
+            const float above = at(top, column.first), below = at(bottom, column.first),
+                        upper = above + (at(top, column.second) - above) * column.lerp,
+                        lower = below + (at(bottom, column.second) - below) * column.lerp;
+            *to = upper + (lower - upper) * rows.lerp;
+          }
+        }
+      }
+    }
   });
 }
 

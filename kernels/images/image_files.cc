@@ -18,7 +18,8 @@ namespace {
 template <class T, class F>
 Tensor converted(const Image& image, F convert) {
   Tensor out(dtype_of<T>, {image.height, image.width, image.channels});
-  for (int64_t i = 0; i < out.elements(); ++i) out.data<T>()[i] = convert(i);
+  T* const to = out.data<T>();
+  for (int64_t i = 0; i < out.elements(); ++i) to[i] = convert(i);
   return out;
 }
 
@@ -41,7 +42,7 @@ Tensor tensor_of(const Image& image, DType dtype) {
       return is_wide ? converted<float>(image, [=](int64_t i) { return wide(i) * (1.0F / 65535); })
                      : converted<float>(image, [=](int64_t i) { return bytes[i] * (1.0F / 255); });
     default:
-      return converted<uint8_t>(image, [=](int64_t i) { return bytes[i]; });
+      return Tensor::of<uint8_t>({image.height, image.width, image.channels}, image.contents);
   }
 }
 

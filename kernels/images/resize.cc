@@ -2,6 +2,7 @@
 // every output pixel is a weighted sum of input pixels, its taps, along either axis.
 #include <cmath>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -191,17 +192,83 @@ void infer_gradient(ShapeContext& c) {
 
 // ---- Kernels
 
+// One line of the output from one of the input that has been resized along the other axis, and has
+// room for one more number. `known` channels, or any number if that is 0.
+template <int known>
+LEAT_INLINE inline void resize_line(const Taps& taps, int64_t any_channels, const float* from,
+                                    float* to) {
+  const int64_t channels = known != 0 ? known : any_channels;
+  for (int64_t i = 0; i < taps.out; ++i, to += channels) {
+    const int64_t* index = taps.index.data() + i * taps.count;
+    const float* weight = taps.weight.data() + i * taps.count;
+    if constexpr (known == 3) {
+      using Four [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = float;
+      Four sum{};
+      for (int64_t j = 0; j < taps.count; ++j)
+        sum += weight[j] * *reinterpret_cast<const Four*>(from + index[j] * 3);
+      if (i + 1 < taps.out) {  // the next pixel overwrites the fourth
+        *reinterpret_cast<Four*>(to) = sum;
+      } else {
+        for (int c = 0; c < 3; ++c) to[c] = sum[c];
+      }
+    } else {
+      for (int64_t j = 0; j < taps.count; ++j) {
+        for (int64_t c = 0; c < channels; ++c) {
+          const float part = weight[j] * from[index[j] * channels + c];
+          to[c] = j == 0 ? part : to[c] + part;
+        }
+      }
+    }
+  }
+}
+
+// Rows [begin, end) of all images of y, each along the height first.
+template <class T>
+void resize_by_axes(const Resize& resize, const T* x, float* y, int64_t begin, int64_t end) {
+  const int64_t row = resize.columns.out * resize.channels, width = resize.width * resize.channels;
+  std::vector<float> line(width + 1);
+  const Taps& taps = resize.rows;
+  for (int64_t r = begin; r < end; ++r) {
+    StepEnd::pace(taps.count * width + resize.columns.count * row);
+    const int64_t image = r / taps.out, first = r % taps.out * taps.count;
+    vectorized([&]() LEAT_INLINE {
+      float* const sums = line.data();
+      for (int64_t i = first; i < first + taps.count; ++i) {
+        const T* from = x + (image * resize.height + taps.index[i]) * width;
+        const float weight = taps.weight[i];
+        if (i == first) {
+          for (int64_t k = 0; k < width; ++k) sums[k] = weight * static_cast<float>(from[k]);
+        } else {
+          for (int64_t k = 0; k < width; ++k) sums[k] += weight * static_cast<float>(from[k]);
+        }
+      }
+      float* const to = y + r * row;
+      switch (resize.channels) {
+        case 1:
+          return resize_line<1>(resize.columns, 1, sums, to);
+        case 3:
+          return resize_line<3>(resize.columns, 3, sums, to);
+        default:
+          return resize_line<0>(resize.columns, resize.channels, sums, to);
+      }
+    });
+  }
+}
+
 template <Method method, class T>
 BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
   check_image(r.inputs[0].shape);
   const Resize resize(r.node, method, r.inputs[0].shape, r.outputs[0].shape);
-  BoundKernel kernel = BoundKernel::of([resize](const Arguments& a) {
+  // Where few columns of the input are read, not all of them are worth to be resized.
+  const bool by_axes = resize.width <= 2 * resize.columns.out * resize.columns.count;
+  BoundKernel kernel = BoundKernel::of([resize, by_axes](const Arguments& a) {
     const T* x = a.input<T>(0);
     float* y = a.output<float>();
     const int64_t row = resize.columns.out * resize.channels;
     a.stream->parallel_for(
         resize.images * resize.rows.out, 1 + 20'000 / std::max<int64_t>(1, row),
         [&](int64_t begin, int64_t end) {
+          if (by_axes) return resize_by_axes(resize, x, y, begin, end);
           std::fill(y + begin * row, y + end * row, 0.0F);
           resize.for_each_tap(begin, end, [&](int64_t to, int64_t from, float weight) LEAT_INLINE {
             for (int64_t c = 0; c < resize.channels; ++c)

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/step_end.h"
+#include "kernels/linear_algebra/dense.h"
 #include "kernels/linear_algebra/wide.h"
 
 namespace leat {
@@ -17,27 +17,10 @@ struct Lu {
   std::vector<W> a;
   std::vector<int64_t> rows;  // row i of PA is row rows[i] of A
   int64_t n;
-  bool is_odd = false;  // parity of the permutation
+  bool is_odd;  // parity of the permutation
 
   Lu(std::vector<W> matrix, int64_t extent) : a(std::move(matrix)), rows(extent), n(extent) {
-    for (int64_t i = 0; i < n; ++i) rows[i] = i;
-    for (int64_t j = 0; j < n; ++j) {
-      int64_t pivot = j;
-      for (int64_t i = j + 1; i < n; ++i) {
-        if (std::abs(a[i * n + j]) > std::abs(a[pivot * n + j])) pivot = i;
-      }
-      if (pivot != j) {
-        std::swap_ranges(a.begin() + j * n, a.begin() + (j + 1) * n, a.begin() + pivot * n);
-        std::swap(rows[j], rows[pivot]);
-        is_odd = !is_odd;
-      }
-      if (a[j * n + j] == W(0)) continue;
-      for (int64_t i = j + 1; i < n; ++i) {
-        StepEnd::pace(n - j);
-        const W factor = a[i * n + j] /= a[j * n + j];
-        for (int64_t k = j + 1; k < n; ++k) a[i * n + k] -= factor * a[j * n + k];
-      }
-    }
+    is_odd = dense<W>().lu(a.data(), n, rows.data());
   }
 
   // NaN passes unless it is the first pivot, as in TensorFlow.
@@ -51,22 +34,9 @@ struct Lu {
   // A x = b
   std::vector<W> solve(const std::vector<W>& b, int64_t columns) const {
     std::vector<W> x(b.size());
-    for (int64_t i = 0; i < n; ++i) {
-      for (int64_t c = 0; c < columns; ++c) {
-        StepEnd::pace(i + 1);
-        W sum = b[rows[i] * columns + c];
-        for (int64_t k = 0; k < i; ++k) sum -= a[i * n + k] * x[k * columns + c];
-        x[i * columns + c] = sum;
-      }
-    }
-    for (int64_t i = n - 1; i >= 0; --i) {
-      for (int64_t c = 0; c < columns; ++c) {
-        StepEnd::pace(n - i);
-        W sum = x[i * columns + c];
-        for (int64_t k = i + 1; k < n; ++k) sum -= a[i * n + k] * x[k * columns + c];
-        x[i * columns + c] = sum / a[i * n + i];
-      }
-    }
+    for (int64_t i = 0; i < n; ++i)
+      std::copy_n(b.begin() + rows[i] * columns, columns, x.begin() + i * columns);
+    dense<W>().solve_lu(a.data(), n, x.data(), columns);
     return x;
   }
 };
@@ -78,30 +48,32 @@ struct Lu {
 template <class W>
 struct Qr {
   std::vector<W> q, r;
-  Qr(std::vector<W> a, int64_t m, int64_t n, bool full);
+  Qr(const std::vector<W>& a, int64_t m, int64_t n, bool full);
 };
 
-// The eigenvalues of a self-adjoint matrix in ascending order, and its eigenvectors as columns.
-// Reads only the lower triangle, and only the real parts of its diagonal. By Jacobi rotations
-// (Golub and Van Loan, 8.5). INVALID_ARGUMENT if the matrix is not finite.
+// The eigenvalues of a self-adjoint matrix in ascending order, and its eigenvectors as columns, or
+// none. Reads only the lower triangle, and only the real parts of its diagonal. By reduction to
+// three diagonals and implicit QR steps (Golub and Van Loan, 8.3). INVALID_ARGUMENT if the matrix
+// is not finite.
 template <class W>
 struct SelfAdjointEigen {
   std::vector<double> values;
   std::vector<W> vectors;
-  SelfAdjointEigen(const std::vector<W>& a, int64_t n);
+  SelfAdjointEigen(std::vector<W> a, int64_t n, bool wants_vectors);
 };
 
 // A = U diag(s) V' with A [m, n], U [m, k], V [n, k], k = min(m, n), and s descending; with `full`,
-// U and V are square. Rotates columns until all are orthogonal (Hestenes, "Inversion of matrices by
-// biorthogonalization", 1958). All results are NaN if the matrix is not finite.
+// U and V are square; they are empty unless wanted. By division of the bidiagonal matrix (M. Gu, S.
+// Eisenstat, "A divide-and-conquer algorithm for the bidiagonal SVD", 1995). All results are NaN if
+// the matrix is not finite.
 template <class W>
 struct Svd {
   std::vector<double> s;
   std::vector<W> u, v;
-  Svd(const std::vector<W>& a, int64_t m, int64_t n, bool full);
+  Svd(const std::vector<W>& a, int64_t m, int64_t n, bool full, bool wants_vectors = true);
 };
 
-// decomposition.cc instantiates both.
+// decomposition.cc instantiates them.
 extern template struct Qr<double>;
 extern template struct Qr<complex128>;
 extern template struct SelfAdjointEigen<double>;

@@ -65,12 +65,12 @@ BoundKernel for_each_matrix(const KernelRequest& r, F f) {
 template <class T>
 BoundKernel prepare_qr(TypeTag<T>, const KernelRequest& r) {
   const Extents e(r.inputs[0].shape);
-  return for_each_matrix<T>(
-      r, [e, full = r.attr<bool>("full_matrices")](Wide<T> matrix, int64_t b, const Arguments& a) {
-        const Qr qr(std::move(matrix), e.m, e.n, full);
-        narrow(qr.q, a.output<T>(0) + b * static_cast<int64_t>(qr.q.size()));
-        narrow(qr.r, a.output<T>(1) + b * static_cast<int64_t>(qr.r.size()));
-      });
+  return for_each_matrix<T>(r, [e, full = r.attr<bool>("full_matrices")](
+                                   const Wide<T>& matrix, int64_t b, const Arguments& a) {
+    const Qr qr(matrix, e.m, e.n, full);
+    narrow(qr.q, a.output<T>(0) + b * static_cast<int64_t>(qr.q.size()));
+    narrow(qr.r, a.output<T>(1) + b * static_cast<int64_t>(qr.r.size()));
+  });
 }
 
 const Op qr_op{{
@@ -108,7 +108,7 @@ BoundKernel prepare_svd(TypeTag<T>, const KernelRequest& r) {
   return for_each_matrix<T>(
       r, [e, full = r.attr<bool>("full_matrices"), wants_vectors = r.attr<bool>("compute_uv")](
              const Wide<T>& matrix, int64_t b, const Arguments& a) {
-        const Svd svd(matrix, e.m, e.n, full && wants_vectors);
+        const Svd svd(matrix, e.m, e.n, full, wants_vectors);
         narrow(svd.s, a.output<T>(0) + b * static_cast<int64_t>(svd.s.size()));
         if (!wants_vectors) return;
         narrow(svd.u, a.output<T>(1) + b * static_cast<int64_t>(svd.u.size()));
@@ -151,8 +151,8 @@ template <class T>
 BoundKernel prepare_eigen(TypeTag<T>, const KernelRequest& r) {
   const int64_t n = Extents(r.inputs[0].shape).n;
   return for_each_matrix<T>(r, [n, wants_vectors = r.attr<bool>("compute_v")](
-                                   const Wide<T>& matrix, int64_t b, const Arguments& a) {
-    const SelfAdjointEigen eigen(matrix, n);
+                                   Wide<T> matrix, int64_t b, const Arguments& a) {
+    const SelfAdjointEigen eigen(std::move(matrix), n, wants_vectors);
     narrow(eigen.values, a.output<T>(0) + b * n);
     if (wants_vectors) narrow(eigen.vectors, a.output<T>(1) + b * n * n);
   });

@@ -55,25 +55,6 @@ Output inverse_of(Output x, bool adjoint) {
 
 // ---- Cholesky
 
-// False if it is not positive definite.
-template <class T>
-bool factorize(const T* from, int64_t n, Wide<T>& l) {
-  for (int64_t j = 0; j < n; ++j) {
-    for (int64_t i = j; i < n; ++i) {
-      StepEnd::pace(j + 1);
-      WideType<T> sum(from[i * n + j]);
-      for (int64_t k = 0; k < j; ++k) sum -= l[i * n + k] * conjugate(l[j * n + k]);
-      if (i > j) {
-        l[i * n + j] = sum / l[j * n + j];
-      } else {
-        if (!(std::real(sum) > 0)) return false;
-        l[i * n + j] = std::sqrt(std::real(sum));
-      }
-    }
-  }
-  return true;
-}
-
 template <class T>
 BoundKernel prepare_cholesky(TypeTag<T>, const KernelRequest& r) {
   const Shape& shape = r.inputs[0].shape;
@@ -82,11 +63,14 @@ BoundKernel prepare_cholesky(TypeTag<T>, const KernelRequest& r) {
   return BoundKernel::of([=](const Arguments& a) {
     for (int64_t b = 0; b < batches; ++b) {
       StepEnd::ask();
-      const T* from = a.input<T>(0) + b * n * n;
-      Wide<T> l(n * n);
-      if (!factorize(from, n, l)) {
-        for (int64_t i = 0; i < n; ++i)
-          std::fill_n(l.begin() + i * n, i + 1, std::numeric_limits<double>::quiet_NaN());
+      Wide<T> l = widened(a.input<T>(0) + b * n * n, n * n);
+      for (int64_t i = 0; i < n; ++i) l[i * (n + 1)] = std::real(l[i * (n + 1)]);
+      const bool is_positive = dense<WideType<T>>().cholesky(l.data(), n);
+      for (int64_t i = 0; i < n; ++i) {
+        const auto diagonal = l.begin() + i * (n + 1);
+        if (!is_positive)
+          std::fill_n(diagonal - i, i + 1, std::numeric_limits<double>::quiet_NaN());
+        std::fill(diagonal + 1, l.begin() + (i + 1) * n, WideType<T>(0));
       }
       narrow(l, a.output<T>() + b * n * n);
     }
@@ -139,19 +123,10 @@ BoundKernel prepare_triangular(TypeTag<T>, const KernelRequest& r) {
       const T* m = a.input<T>(0) + of_matrix.data<int64_t>()[b] * n * n;
       const T* from = a.input<T>(1) + of_rhs.data<int64_t>()[b] * n * columns;
       T* to = a.output<T>() + b * n * columns;
-      const auto element = [&](int64_t i, int64_t j) {
-        return WideType<T>(is_adjoint ? conjugate(m[j * n + i]) : m[i * n + j]);
-      };
+      Wide<T> triangle = widened(m, n * n);
+      if (is_adjoint) triangle = adjoint_of(triangle, n, n);
       Wide<T> x = widened(from, n * columns);  // of a zero on the diagonal: inf, as TensorFlow
-      for (int64_t step = 0; step < n; ++step) {
-        const int64_t i = upper ? n - 1 - step : step;
-        for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); ++k) {
-          StepEnd::pace(columns);
-          for (int64_t c = 0; c < columns; ++c)
-            x[i * columns + c] -= element(i, k) * x[k * columns + c];
-        }
-        for (int64_t c = 0; c < columns; ++c) x[i * columns + c] /= element(i, i);
-      }
+      dense<WideType<T>>().solve_triangular(triangle.data(), n, upper, x.data(), columns);
       narrow(x, to);
     }
   });

@@ -7,6 +7,8 @@
 #include "core/visit_dtype.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
+#include "kernels/cpu_isa.h"
+#include "kernels/linear_algebra/dense.h"
 #include "tests/support/run_op.h"
 
 namespace leat {
@@ -225,6 +227,54 @@ TEST(SelfAdjointEig, GradientAgreesWithCentralDifferences) {
       return evaluate({y}, {{x.node, moved}})[0].item<double>();
     };
     EXPECT_NEAR(gradient.data<double>()[i], (at(1e-5) - at(-1e-5)) / 2e-5, 1e-6) << "element " << i;
+  }
+}
+
+// ---- The versions of dense.h: each processor has one, but all shall give the same
+
+const DenseRoutines<double>* const versions[] = {&dense_base, dense_avx2, dense_avx512};
+
+TEST(Dense, VersionsAgree) {
+  const int64_t n = 150;  // more than a block
+  const Matrix a = pseudo_random(n, n);
+  Matrix positive = product(a, a, n, n, true);
+  for (int64_t i = 0; i < n; ++i) positive[i * (n + 1)] += 1;
+  std::vector<Matrix> first;
+  for (int isa = 0; isa <= static_cast<int>(cpu_isa()); ++isa) {
+    if (versions[isa] == nullptr) continue;
+    const DenseRoutines<double>& run = *versions[isa];
+    Matrix lu = a, l = positive, x = a, y = a, q(n * n), r(n * n), values(n), s(n);
+    std::vector<int64_t> rows(n);
+    run.lu(lu.data(), n, rows.data());
+    run.solve_lu(lu.data(), n, x.data(), n);
+    ASSERT_TRUE(run.cholesky(l.data(), n));
+    run.solve_triangular(positive.data(), n, true, y.data(), n);
+    run.qr(a.data(), n, n, n, q.data(), r.data());
+    ASSERT_TRUE(run.eigen(positive.data(), n, values.data(), nullptr));
+    ASSERT_TRUE(run.svd(a.data(), n, n, false, s.data(), nullptr, nullptr));
+    const std::vector<Matrix> found = {lu, x, l, y, q, r, values, s};
+    if (first.empty()) first = found;
+    for (size_t i = 0; i < found.size(); ++i) {
+      double largest = 0;
+      for (const double value : first[i]) largest = std::max(largest, std::abs(value));
+      for (size_t k = 0; k < found[i].size(); ++k)
+        ASSERT_NEAR(found[i][k], first[i][k], 1e-9 * largest)
+            << "result " << i << ", element " << k << ", version " << isa;
+    }
+  }
+}
+
+TEST(Solve, LargeMatricesLeaveNoRest) {
+  const int64_t n = 300;
+  const Tensor a = tensor_of(pseudo_random(n, n), n, n);
+  Graph graph;
+  const Output x = constant(graph, a);
+  for (const bool adjoint : {false, true}) {
+    const Output back =
+        matmul(x, op("MatrixInverse", {x}, {{"adjoint", adjoint}}), {.transpose_b = adjoint});
+    const Tensor rest =
+        evaluate({back - op("MatrixDiag", {ones_like(op("MatrixDiagPart", {x}))})})[0];
+    for (const double value : to_doubles(rest)) ASSERT_NEAR(value, 0, 1e-8);
   }
 }
 

@@ -1,4 +1,4 @@
-# Libraries of the distribution. Only distributed/grpc/ links gRPC and only kernels/ sees oneDNN.
+# Libraries of the distribution. Only distributed/grpc/ links gRPC and only kernels/ sees oneDNN and Eigen.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
@@ -20,6 +20,8 @@ set_target_properties(leat_dnnl PROPERTIES
   IMPORTED_LOCATION ${LEAT_DNNL_LIBRARY}
   INTERFACE_INCLUDE_DIRECTORIES ${LEAT_DNNL_INCLUDE_DIR}
   INTERFACE_LINK_LIBRARIES gomp)  # oneDNN's OpenMP, to tell it that each of our threads works alone
+
+find_package(Eigen3 3.4 CONFIG REQUIRED)  # headers only, compiled into libleat.so
 
 # The table of a checkpoint's index.
 find_path(LEAT_LEVELDB_INCLUDE_DIR leveldb/table.h REQUIRED)
