@@ -17,34 +17,40 @@ struct Rows {
   int64_t count;
 };
 
-Rows make_rows(int64_t count, int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b) {
+Rows make_rows(int64_t count, const MatMul& mm) {
+  const int64_t m = mm.m, n = mm.n, k = mm.k;
   using Desc = dnnl::memory::desc;
   constexpr auto bf16_type = dnnl::memory::data_type::bf16;
   const Desc a({count, k}, bf16_type,
-               transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1});
+               mm.transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1});
   const Desc b({k, n}, bf16_type,
-               transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1});
+               mm.transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1});
   const Desc product({count, n}, bf16_type, dnnl::memory::dims{n, 1});
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (mm.adds) {
+    dnnl::post_ops sum;
+    sum.append_sum();
+    attributes.set_post_ops(sum);
+  }
   const dnnl::matmul::primitive_desc description({a, b, product}, attributes, onednn_engine());
   return {description, dnnl::matmul(description), count};
 }
 
 }  // namespace
 
-std::optional<BoundKernel> bind_bfloat16_matmul(int64_t m, int64_t n, int64_t k, bool transpose_a,
-                                                bool transpose_b) {
+std::optional<BoundKernel> bind_bfloat16_matmul(const MatMul& mm) {
   if (dnnl::get_effective_cpu_isa() < dnnl::cpu_isa::avx512_core_bf16)
     return std::nullopt;  // emulated: slower than f32
   use_one_onednn_thread();
+  const int64_t m = mm.m, n = mm.n, k = mm.k;
   // Tens of microseconds of work are worth a chunk of their own.
   const int64_t rows = std::clamp<int64_t>(40'000'000 / (2 * n * k), 16, std::max<int64_t>(16, m));
   const int64_t chunks = (m + rows - 1) / rows;
   std::vector<Rows> kinds;  // all chunks but the last, the last
   try {
-    if (chunks > 1) kinds.push_back(make_rows(rows, m, n, k, transpose_a, transpose_b));
-    kinds.push_back(make_rows(m - (chunks - 1) * rows, m, n, k, transpose_a, transpose_b));
+    if (chunks > 1) kinds.push_back(make_rows(rows, mm));
+    kinds.push_back(make_rows(m - (chunks - 1) * rows, mm));
   } catch (const dnnl::error&) {
     return std::nullopt;
   }
@@ -64,7 +70,7 @@ std::optional<BoundKernel> bind_bfloat16_matmul(int64_t m, int64_t n, int64_t k,
         const auto& d = kind.description;
         kind.primitive.execute(
             stream,
-            {{DNNL_ARG_SRC, onednn_memory(d.src_desc(), a + c * rows * (transpose_a ? 1 : k))},
+            {{DNNL_ARG_SRC, onednn_memory(d.src_desc(), a + c * rows * (mm.transpose_a ? 1 : k))},
              {DNNL_ARG_WEIGHTS, onednn_memory(d.weights_desc(), b)},
              {DNNL_ARG_DST, onednn_memory(d.dst_desc(), product + c * rows * n)},
              {DNNL_ARG_SCRATCHPAD,

@@ -3,13 +3,11 @@
 
 #include <optional>
 
-#include "core/kernel.h"
+#include "kernels/linear_algebra/matmul.h"
 
 namespace leat {
 
-// product[m, n] = op(a)[m, k] op(b)[k, n]. None if the processor has no such instructions, or
-// oneDNN has no kernel for them.
-std::optional<BoundKernel> bind_bfloat16_matmul(int64_t m, int64_t n, int64_t k, bool transpose_a,
-                                                bool transpose_b);
+// None if the processor has no such instructions, or oneDNN has no kernel for them.
+std::optional<BoundKernel> bind_bfloat16_matmul(const MatMul& extents);
 
 }  // namespace leat
