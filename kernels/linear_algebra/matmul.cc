@@ -243,6 +243,13 @@ BoundKernel bind(TypeTag<bfloat16>, const MatMul& mm) {
 
 // ---- The op
 
+BoundKernel with_cost(BoundKernel kernel, const MatMul& mm, size_t element_bytes) {
+  const double flops = 2.0 * mm.m * mm.n * mm.k;
+  const double elements = 1.0 * mm.m * mm.k + 1.0 * mm.k * mm.n + 1.0 * mm.m * mm.n;
+  kernel.cost_ns = 500 + std::max(flops / 120, elements * element_bytes / 40);
+  return kernel;
+}
+
 template <class T>
 BoundKernel prepare(TypeTag<T> type, const MatMul& mm) {
   if (mm.m == 0 || mm.n == 0) return {};
@@ -251,17 +258,19 @@ BoundKernel prepare(TypeTag<T> type, const MatMul& mm) {
     return BoundKernel::of(
         [n = mm.m * mm.n](const Arguments& args) { fill_in_pieces(args.output<T>(), n, T(0)); });
   }
-  BoundKernel out = bind(type, mm);
-  const double flops = 2.0 * mm.m * mm.n * mm.k;
-  const double elements = 1.0 * mm.m * mm.k + 1.0 * mm.k * mm.n + 1.0 * mm.m * mm.n;
-  out.cost_ns = 500 + std::max(flops / 120, elements * sizeof(T) / 40);
-  return out;
+  return with_cost(bind(type, mm), mm, sizeof(T));
 }
 
 BoundKernel prepare_matmul(const KernelRequest& request) {
   const Shape &a = request.inputs[0].shape, &product = request.outputs[0].shape;
   const bool ta = request.attr<bool>("transpose_a"), tb = request.attr<bool>("transpose_b");
-  return bind_matmul(request.inputs[0].dtype, {product[0], product[1], a[ta ? 0 : 1], ta, tb});
+  const MatMul mm{product[0], product[1], a[ta ? 0 : 1], ta, tb};
+  const TensorSpec& b = request.inputs[1];
+  if (b.dtype == bf16 && b.value != nullptr && mm.m * mm.n * mm.k > 0) {
+    if (auto packed = bind_bfloat16_matmul(mm, *b.value, request.node_state))
+      return with_cost(std::move(*packed), mm, sizeof(bfloat16));
+  }
+  return bind_matmul(b.dtype, mm);
 }
 
 void infer(ShapeContext& c) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/linear_algebra/bfloat16_matmul.h"
 #include "kernels/linear_algebra/matmul.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_op.h"
@@ -170,6 +171,28 @@ TEST(MatMul, AddsToWhatTheOutputHolds) {
   }
   expect_sum(f32, 41, 423, 260);  // computes the transposed product first
   expect_sum(f32, 1605, 21, 130);
+}
+
+// A node's constant weights, laid out anew once, for batches of several sizes.
+TEST(MatMul, KeepsConstantWeightsForAllSizesOfABatch) {
+  for (const bool tb : {false, true}) {
+    const int64_t n = 170, k = 210;
+    const Tensor b = numbers(bf16, tb ? Shape{n, k} : Shape{k, n}, 7);
+    std::shared_ptr<void> state;
+    for (const int64_t m : {5, 700, 33, 5}) {
+      const Tensor a = numbers(bf16, {m, k}, 5);
+      const auto kernel = bind_bfloat16_matmul({m, n, k, false, tb}, b, state);
+      if (!kernel) GTEST_SKIP() << "no bfloat16 instructions";
+      Tensor out(bf16, {m, n});
+      std::vector<float> workspace(kernel->workspace_bytes / sizeof(float) + 1);
+      void *inputs[] = {a.raw(), nullptr}, *outputs[] = {out.raw()};
+      Stream stream;
+      kernel->function(kernel->bound.get(), {inputs, outputs, workspace.data(), &stream});
+      const std::vector<double> actual = to_doubles(out), expected = product(a, b, false, tb);
+      for (size_t i = 0; i < actual.size(); ++i)
+        ASSERT_NEAR(actual[i], expected[i], 1e-2 * std::max(1.0, std::abs(expected[i]))) << m;
+    }
+  }
 }
 
 // Large enough for several chunks.
