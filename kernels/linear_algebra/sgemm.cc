@@ -134,13 +134,13 @@ struct Turn {
   int64_t smaller, k;
 };
 constexpr Turn turns[] = {
-    {true, true, true, true, 48, 256},    // takes 0.4 to 1.0 times sgemm's time
-    {true, true, true, true, 128, 512},   // 0.6 to 0.93
-    {true, true, true, true, 512, 1024},  // 0.75 to 0.94
-    {false, true, true, false, 48, 256},  // 0.65 to 0.92
-    {false, true, true, false, 64, 512},  // 0.8 to 1.05
-    {true, false, false, true, 24, 128},  // 0.6 to 0.8
-    {true, false, false, true, 64, 1024}  // 0.74 to 0.91
+    {true, true, true, true, 48, 256},     // takes 0.4 to 1.0 times sgemm's time
+    {true, true, true, true, 128, 512},    // 0.6 to 0.93
+    {true, true, true, true, 1024, 1024},  // 0.75 to 1.05; in memory 0.7
+    {false, true, true, false, 48, 256},   // 0.65 to 0.92
+    {false, true, true, false, 64, 512},   // 0.8 to 1.05
+    {true, false, false, true, 24, 128},   // 0.6 to 0.8
+    {true, false, false, true, 64, 1024}   // 0.74 to 0.91
 };
 
 bool is_faster_turned(const MatMul& mm) {
