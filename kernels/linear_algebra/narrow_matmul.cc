@@ -235,8 +235,7 @@ LEAT_INLINE inline void fold_all(const V (&sums)[columns], float (&out)[4]) {
   std::memcpy(out, &total, sizeof out);
 }
 
-// product[j, i] for `rows` rows j of wide and `columns` columns i of narrow. `last` holds the ends
-// of columns that are no whole vector, filled up with zeros.
+// product[j, i] for `rows` rows j of wide and `columns` columns i of narrow.
 template <class Cpu, int rows, int columns>
 LEAT_INLINE inline void dot_products(const Narrow& p, const float* wide, const float* narrow,
                                      const Ends<Cpu>& ends, int64_t j, int64_t from, int64_t i,
@@ -376,11 +375,20 @@ LEAT_INLINE inline void multiply(const Narrow& p, const float* wide, const float
 }
 
 template <Way way>
-BoundKernel bind(const Narrow& p, bool is_wide_first) {
-  return BoundKernel::of([p, is_wide_first](const Arguments& args) {
+BoundKernel bind(Narrow p, bool is_wide_first) {
+  const bool is_packed = way == Way::columns && p.narrow_k != 1;  // columns lie together then
+  if (is_packed) p.narrow_k = 1, p.narrow_i = p.k;
+  BoundKernel kernel = BoundKernel::of([=](const Arguments& args) {
     const float *wide = args.input<float>(is_wide_first ? 0 : 1),
                 *narrow = args.input<float>(is_wide_first ? 1 : 0);
     float* product = args.output<float>();
+    if (is_packed) {
+      auto* columns = static_cast<float*>(args.workspace);
+      for (int64_t k = 0; k < p.k; ++k) {
+        for (int64_t i = 0; i < p.count; ++i) columns[i * p.k + k] = narrow[k * p.count + i];
+      }
+      narrow = columns;
+    }
     constexpr int64_t unit = 32;  // chunks begin at whole vectors
     const int64_t flops = 2 * p.count * p.k * unit, bytes = 4 * p.k * unit;
     const int64_t grain = 1 + std::min(bytes_per_chunk / bytes, matmul_flops_per_chunk / flops);
@@ -400,6 +408,7 @@ BoundKernel bind(const Narrow& p, bool is_wide_first) {
           }
         });
   });
+  return std::move(kernel).with_workspace(is_packed ? p.count * p.k * sizeof(float) : 0);
 }
 
 }  // namespace
@@ -427,8 +436,7 @@ std::optional<BoundKernel> bind_narrow_matmul(const MatMul& mm) {
   }
   const bool lies_in_rows = p.narrow_i == 1;
   const bool fills_rows = p.count > 4 && (lies_in_rows || p.k <= max_packed);
-  if (p.narrow_k == 1 && p.k >= max_lanes && !fills_rows)
-    return bind<Way::columns>(p, is_wide_first);
+  if (p.k >= max_lanes && !fills_rows) return bind<Way::columns>(p, is_wide_first);
   return bind<Way::broadcasts>(p, is_wide_first);
 }
 

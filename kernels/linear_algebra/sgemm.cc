@@ -18,7 +18,7 @@ namespace {
 // A tile takes some hundredths of a second: between tiles, the kernel asks whether the product is
 // still wanted. Tiles are as wide as oneDNN needs to be fast. Sums are cut by the product's extents
 // alone, not by the chunk at hand, so that equal products are equal.
-constexpr double flops_per_tile = 1e9;
+constexpr double flops_per_tile = 1.5e9;
 constexpr int64_t least_tile = 256, terms_per_tile = 8192;
 
 double flops_of(int64_t m, int64_t n, int64_t k) {

@@ -3,7 +3,8 @@
   python3 tf_products.py                                   # TensorFlow in this process, one thread
   python3 tf_products.py --target grpc://127.0.0.1:2222    # the same graph there
 
-Each product has operands of its own, so they are as cold as in a training step. Prints one JSON line per product.
+Each product has operands of its own, so they are as cold as in a training step. A large product runs first: after waiting
+for a request, a core needs some milliseconds to be fast. Prints one JSON line per product.
 """
 import argparse
 import json
@@ -40,7 +41,9 @@ def product(m, n, k, transpose_a, transpose_b):
 
 
 with tf.Graph().as_default():
-    used = tf.add_n([tf.reduce_max(product(*extents, ta, tb)) for extents in EXTENTS for ta in (0, 1) for tb in (0, 1)])
+    square = matrix("square", 1024, 1024)
+    with tf.control_dependencies([tf.matmul(square, square)]):
+        used = tf.add_n([tf.reduce_max(product(*extents, ta, tb)) for extents in EXTENTS for ta in (0, 1) for tb in (0, 1)])
     one_thread = tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
     traced = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
     times = {}
