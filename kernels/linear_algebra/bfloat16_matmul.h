@@ -3,13 +3,16 @@
 
 #include <optional>
 
-#include "core/kernel.h"
+#include "kernels/linear_algebra/matmul.h"
 
 namespace leat {
 
-// product[m, n] = op(a)[m, k] op(b)[k, n]. None if the processor has no such instructions, or
-// oneDNN has no kernel for them.
-std::optional<BoundKernel> bind_bfloat16_matmul(int64_t m, int64_t n, int64_t k, bool transpose_a,
-                                                bool transpose_b);
+// None if the processor has no such instructions, or oneDNN has no kernel for them.
+std::optional<BoundKernel> bind_bfloat16_matmul(const MatMul& extents);
+
+// The same for a constant b, which is laid out anew as oneDNN reads it fastest. `node_state`
+// (core/kernel.h) keeps that copy for all tapes of the node.
+std::optional<BoundKernel> bind_bfloat16_matmul(const MatMul& extents, const Tensor& b,
+                                                std::shared_ptr<void>& node_state);
 
 }  // namespace leat

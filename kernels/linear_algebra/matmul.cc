@@ -1,11 +1,7 @@
 // leat: fast-math-loops
-// Matrix products. f32 uses oneDNN's sgemm, single-threaded: our pool splits the rows or columns.
-// It beat oneDNN's own matmul primitive on plain (unpacked) operands in time and in calls to
-// malloc; weights change at every step, so packing them does not pay. Vectors and other types have
-// loops here, products with few columns in narrow_matmul.cc.
-#include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
-
+// Matrix products. f32 uses oneDNN's sgemm (sgemm.cc), products with few rows or columns the loops
+// of narrow_matmul.cc. Vectors and other types have loops here.
+#include "kernels/linear_algebra/matmul.h"
 #include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -13,8 +9,8 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/linear_algebra/bfloat16_matmul.h"
-#include "kernels/linear_algebra/matmul.h"
 #include "kernels/linear_algebra/narrow_matmul.h"
+#include "kernels/linear_algebra/sgemm.h"
 #include "kernels/pieces.h"
 #include "kernels/strided_copy.h"
 
@@ -27,74 +23,20 @@ constexpr int64_t bytes_per_chunk = 1 << 20;
 
 // ---- f32
 
-// A tile takes some hundredths of a second: between tiles, the kernel asks whether the product is
-// still wanted. Tiles are as wide as oneDNN needs to be fast. Sums are cut by the product's extents
-// alone, not by the chunk at hand, so that equal products are equal.
-constexpr double flops_per_tile = 1e9;
-constexpr int64_t least_tile = 256, terms_per_tile = 8192;
-
-double flops_of(int64_t m, int64_t n, int64_t k) {
-  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-}
-
-// product[m, n] = op(a)[m, k] op(b)[k, n], or added to it.
-void sgemm_tile(const MatMul& mm, const float* a, const float* b, float* product, int64_t m,
-                int64_t n, int64_t k, bool adds) {
-  StepEnd::ask();
-  static thread_local const bool single_threaded = (omp_set_num_threads(1), true);
-  (void)single_threaded;
-  const dnnl_status_t status =
-      dnnl_sgemm(mm.transpose_a ? 'T' : 'N', mm.transpose_b ? 'T' : 'N', m, n, k, 1.0f, a,
-                 mm.transpose_a ? mm.m : mm.k, b, mm.transpose_b ? mm.k : mm.n, adds ? 1.0f : 0.0f,
-                 product, mm.n);
-  check_internal(status == dnnl_success, "dnnl_sgemm failed with status ",
-                 static_cast<int>(status));
-}
-
-void sgemm(const MatMul& mm, const float* a, const float* b, float* product, int64_t m, int64_t n) {
-  const bool is_cut = StepEnd::of_thread() != nullptr && std::max(m, n) >= 2 * least_tile &&
-                      flops_of(m, n, mm.k) > 2 * flops_per_tile;
-  if (is_cut && m >= n) {
-    const int64_t half = m / 32 * 16;
-    sgemm(mm, a, b, product, half, n);
-    return sgemm(mm, a + half * (mm.transpose_a ? 1 : mm.k), b, product + half * mm.n, m - half, n);
-  }
-  if (is_cut) {
-    const int64_t half = n / 32 * 16;
-    sgemm(mm, a, b, product, m, half);
-    return sgemm(mm, a, b + half * (mm.transpose_b ? mm.k : 1), product + half, m, n - half);
-  }
-  const bool is_long = mm.k >= 2 * terms_per_tile && flops_of(mm.m, mm.n, mm.k) > flops_per_tile;
-  const int64_t terms = is_long ? terms_per_tile : mm.k;
-  for (int64_t at = 0; at < mm.k; at += terms) {
-    sgemm_tile(mm, a + at * (mm.transpose_a ? mm.m : 1), b + at * (mm.transpose_b ? 1 : mm.n),
-               product, m, n, std::min(terms, mm.k - at), at > 0);
-  }
-}
-
-void multiply(const MatMul& mm, Stream& stream, const float* a, const float* b, float* product) {
-  if (mm.m >= mm.n) {
-    const int64_t grain = std::max<int64_t>(16, flops_per_chunk / (2 * mm.n * mm.k));
-    stream.parallel_for(mm.m, grain, [&](int64_t begin, int64_t end) {
-      sgemm(mm, a + begin * (mm.transpose_a ? 1 : mm.k), b, product + begin * mm.n, end - begin,
-            mm.n);
-    });
-  } else {
-    const int64_t grain = std::max<int64_t>(16, flops_per_chunk / (2 * mm.m * mm.k));
-    stream.parallel_for(mm.n, grain, [&](int64_t begin, int64_t end) {
-      sgemm(mm, a, b + begin * (mm.transpose_b ? mm.k : 1), product + begin, mm.m, end - begin);
-    });
-  }
-}
-
 // product[i, j] = a[i] b[j]
-void multiply_outer(Stream& stream, int64_t m, int64_t n, const float* a, const float* b,
+void multiply_outer(Stream& stream, const MatMul& mm, const float* a, const float* b,
                     float* product) {
-  stream.parallel_for(m, 1 + bytes_per_chunk / (4 * n), [&](int64_t begin, int64_t end) {
-    vectorized([=]() LEAT_INLINE {
+  const int64_t n = mm.n;
+  stream.parallel_for(mm.m, 1 + bytes_per_chunk / (4 * n), [&](int64_t begin, int64_t end) {
+    vectorized([=, adds = mm.adds]() LEAT_INLINE {
       for (int64_t i = begin; i < end; ++i) {
         const float x = a[i];
-        for (int64_t j = 0; j < n; ++j) product[i * n + j] = x * b[j];
+        float* row = product + i * n;
+        if (adds) {
+          for (int64_t j = 0; j < n; ++j) row[j] += x * b[j];
+        } else {
+          for (int64_t j = 0; j < n; ++j) row[j] = x * b[j];
+        }
       }
     });
   });
@@ -103,30 +45,30 @@ void multiply_outer(Stream& stream, int64_t m, int64_t n, const float* a, const 
 // y[j] = sum over k of x[k] matrix[k, j], for a block of columns kept in registers.
 template <int width>
 LEAT_INLINE inline void columns(const float* x, const float* matrix, int64_t k, int64_t stride,
-                                float* y) {
+                                bool adds, float* y) {
   float sum[width] = {};
   for (int64_t i = 0; i < k; ++i) {
     const float* row = matrix + i * stride;
     for (int j = 0; j < width; ++j) sum[j] += x[i] * row[j];
   }
-  for (int j = 0; j < width; ++j) y[j] = sum[j];
+  for (int j = 0; j < width; ++j) y[j] = adds ? y[j] + sum[j] : sum[j];
 }
 
 // A row vector times a row-major matrix. Reading the matrix is all the work: small ones are read in
 // blocks of columns, so that sums stay in registers; larger ones as they lie in memory, eight rows
 // at a time.
-void multiply_vector(Stream& stream, int64_t n, int64_t k, const float* x, const float* matrix,
-                     float* y) {
+void multiply_vector(Stream& stream, int64_t n, int64_t k, bool adds, const float* x,
+                     const float* matrix, float* y) {
   stream.parallel_for(
       n, std::max<int64_t>(128, bytes_per_chunk / (4 * k)), [&](int64_t begin, int64_t end) {
         vectorized([=]() LEAT_INLINE {
           int64_t at = begin;
           if (n * k <= int64_t{1} << 18) {
-            for (; at + 128 <= end; at += 128) columns<128>(x, matrix + at, k, n, y + at);
-            for (; at + 16 <= end; at += 16) columns<16>(x, matrix + at, k, n, y + at);
+            for (; at + 128 <= end; at += 128) columns<128>(x, matrix + at, k, n, adds, y + at);
+            for (; at + 16 <= end; at += 16) columns<16>(x, matrix + at, k, n, adds, y + at);
           }
           if (at == end) return;
-          std::fill(y + at, y + end, 0.0f);
+          if (!adds) std::fill(y + at, y + end, 0.0f);
           int64_t i = 0;
           for (; i + 8 <= k; i += 8) {
             const float *r = matrix + i * n, *c = x + i;
@@ -146,26 +88,28 @@ void multiply_vector(Stream& stream, int64_t n, int64_t k, const float* x, const
 BoundKernel bind(TypeTag<float>, const MatMul& mm) {
   if (mm.k == 1) {
     return BoundKernel::of([mm](const Arguments& a) {
-      multiply_outer(*a.stream, mm.m, mm.n, a.input<float>(0), a.input<float>(1),
-                     a.output<float>());
+      multiply_outer(*a.stream, mm, a.input<float>(0), a.input<float>(1), a.output<float>());
     });
   }
   if (mm.m == 1 && !mm.transpose_b) {
     return BoundKernel::of([mm](const Arguments& a) {
-      multiply_vector(*a.stream, mm.n, mm.k, a.input<float>(0), a.input<float>(1),
+      multiply_vector(*a.stream, mm.n, mm.k, mm.adds, a.input<float>(0), a.input<float>(1),
                       a.output<float>());
     });
   }
   if (mm.n == 1 && mm.transpose_a) {
     return BoundKernel::of([mm](const Arguments& a) {
-      multiply_vector(*a.stream, mm.m, mm.k, a.input<float>(1), a.input<float>(0),
+      multiply_vector(*a.stream, mm.m, mm.k, mm.adds, a.input<float>(1), a.input<float>(0),
                       a.output<float>());
     });
   }
   if (auto narrow = bind_narrow_matmul(mm)) return std::move(*narrow);
-  return BoundKernel::of([mm](const Arguments& a) {
-    multiply(mm, *a.stream, a.input<float>(0), a.input<float>(1), a.output<float>());
-  });
+  const Sgemm product(mm);
+  return BoundKernel::of([product](const Arguments& a) {
+           product.run(*a.stream, a.input<float>(0), a.input<float>(1), a.output<float>(),
+                       a.workspace);
+         })
+      .with_workspace(product.workspace_bytes());
 }
 
 // ---- f64, integers and complex numbers
@@ -176,6 +120,9 @@ template <class T, class Sum>
 LEAT_INLINE inline void multiply_rows(const MatMul& mm, const T* a, const T* b, T* product,
                                       int64_t begin, int64_t end) {
   constexpr int width = 128 / sizeof(T), height = 4;
+  const auto put = [&](const Sum(&sum)[width], T* to) LEAT_INLINE {
+    for (int c = 0; c < width; ++c) to[c] = T(mm.adds ? Sum(to[c]) + sum[c] : sum[c]);
+  };
   int64_t j = 0;
   for (; j + width <= mm.n; j += width) {
     int64_t i = begin;
@@ -189,7 +136,7 @@ LEAT_INLINE inline void multiply_rows(const MatMul& mm, const T* a, const T* b, 
         }
       }
       for (int r = 0; r < height; ++r) {
-        for (int c = 0; c < width; ++c) product[(i + r) * mm.n + j + c] = T(sum[r][c]);
+        put(sum[r], product + (i + r) * mm.n + j);
       }
     }
     for (; i < end; ++i) {
@@ -199,12 +146,12 @@ LEAT_INLINE inline void multiply_rows(const MatMul& mm, const T* a, const T* b, 
         const Sum x = a[i * mm.k + k];
         for (int c = 0; c < width; ++c) sum[c] += x * Sum(b[k * mm.n + j + c]);
       }
-      for (int c = 0; c < width; ++c) product[i * mm.n + j + c] = T(sum[c]);
+      put(sum, product + i * mm.n + j);
     }
   }
   for (int64_t i = begin; j < mm.n && i < end; ++i) {
     StepEnd::pace(mm.k);
-    std::fill(product + i * mm.n + j, product + (i + 1) * mm.n, T(0));
+    if (!mm.adds) std::fill(product + i * mm.n + j, product + (i + 1) * mm.n, T(0));
     for (int64_t k = 0; k < mm.k; ++k) {
       const Sum x = a[i * mm.k + k];
       for (int64_t c = j; c < mm.n; ++c)
@@ -265,6 +212,7 @@ BoundKernel bind(TypeTag<T>, const MatMul& mm) {
 template <class T>
 BoundKernel bind_through_floats(const MatMul& mm) {
   const int64_t size_a = mm.m * mm.k, size_b = mm.k * mm.n, size = mm.m * mm.n;
+  const Sgemm multiply(mm);
   return BoundKernel::of([=](const Arguments& args) {
            float *a = static_cast<float*>(args.workspace), *b = a + size_a, *product = b + size_b;
            const T *a16 = args.input<T>(0), *b16 = args.input<T>(1);
@@ -273,42 +221,56 @@ BoundKernel bind_through_floats(const MatMul& mm) {
              for (int64_t i = 0; i < size_a; ++i) a[i] = a16[i];
              for (int64_t i = 0; i < size_b; ++i) b[i] = b16[i];
            });
-           multiply(mm, *args.stream, a, b, product);
+           if (mm.adds) {
+             vectorized([=]() LEAT_INLINE {
+               for (int64_t i = 0; i < size; ++i) product[i] = product16[i];
+             });
+           }
+           multiply.run(*args.stream, a, b, product, product + size);
            vectorized([=]() LEAT_INLINE {
              for (int64_t i = 0; i < size; ++i) product16[i] = T(product[i]);
            });
          })
-      .with_workspace((size_a + size_b + size) * sizeof(float));
+      .with_workspace((size_a + size_b + size) * sizeof(float) + multiply.workspace_bytes());
 }
 
 BoundKernel bind(TypeTag<half>, const MatMul& mm) { return bind_through_floats<half>(mm); }
 
 BoundKernel bind(TypeTag<bfloat16>, const MatMul& mm) {
-  if (auto native = bind_bfloat16_matmul(mm.m, mm.n, mm.k, mm.transpose_a, mm.transpose_b))
-    return *native;
+  if (auto native = bind_bfloat16_matmul(mm)) return *native;
   return bind_through_floats<bfloat16>(mm);
 }
 
 // ---- The op
 
+BoundKernel with_cost(BoundKernel kernel, const MatMul& mm, size_t element_bytes) {
+  const double flops = 2.0 * mm.m * mm.n * mm.k;
+  const double elements = 1.0 * mm.m * mm.k + 1.0 * mm.k * mm.n + 1.0 * mm.m * mm.n;
+  kernel.cost_ns = 500 + std::max(flops / 120, elements * element_bytes / 40);
+  return kernel;
+}
+
 template <class T>
 BoundKernel prepare(TypeTag<T> type, const MatMul& mm) {
   if (mm.m == 0 || mm.n == 0) return {};
+  if (mm.k == 0 && mm.adds) return {};
   if (mm.k == 0) {
     return BoundKernel::of(
         [n = mm.m * mm.n](const Arguments& args) { fill_in_pieces(args.output<T>(), n, T(0)); });
   }
-  BoundKernel out = bind(type, mm);
-  const double flops = 2.0 * mm.m * mm.n * mm.k;
-  const double elements = 1.0 * mm.m * mm.k + 1.0 * mm.k * mm.n + 1.0 * mm.m * mm.n;
-  out.cost_ns = 500 + std::max(flops / 120, elements * sizeof(T) / 40);
-  return out;
+  return with_cost(bind(type, mm), mm, sizeof(T));
 }
 
 BoundKernel prepare_matmul(const KernelRequest& request) {
   const Shape &a = request.inputs[0].shape, &product = request.outputs[0].shape;
   const bool ta = request.attr<bool>("transpose_a"), tb = request.attr<bool>("transpose_b");
-  return bind_matmul(request.inputs[0].dtype, {product[0], product[1], a[ta ? 0 : 1], ta, tb});
+  const MatMul mm{product[0], product[1], a[ta ? 0 : 1], ta, tb};
+  const TensorSpec& b = request.inputs[1];
+  if (b.dtype == bf16 && b.value != nullptr && mm.m * mm.n * mm.k > 0) {
+    if (auto packed = bind_bfloat16_matmul(mm, *b.value, request.node_state))
+      return with_cost(std::move(*packed), mm, sizeof(bfloat16));
+  }
+  return bind_matmul(b.dtype, mm);
 }
 
 void infer(ShapeContext& c) {

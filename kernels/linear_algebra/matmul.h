@@ -11,6 +11,7 @@ struct MatMul {
   int64_t m, n, k;
   bool transpose_a, transpose_b;
   bool conjugates = false;  // conjugates what it transposes (complex numbers)
+  bool adds = false;        // adds to what the output holds
 };
 
 using MatMulTypes =

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "kernels/linear_algebra/bfloat16_matmul.h"
+#include "kernels/linear_algebra/matmul.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_op.h"
 
@@ -66,6 +68,129 @@ TEST(MatMul, EqualsTheSumOfProductsForEveryTypeAndShape) {
                                                                      {530, 4, 21},
                                                                      {20, 70, 33}}) {
       expect_product(dtype, m, n, k, 1);
+    }
+  }
+}
+
+// Few rows or columns: every way of reading the large operand, with ends that fill no vector.
+TEST(MatMul, EqualsTheSumOfProductsForFewRowsAndColumns) {
+  for (const auto& [few, many, k] : std::vector<std::array<int64_t, 3>>{{1, 33, 270},
+                                                                        {2, 4200, 9},
+                                                                        {3, 20, 31},
+                                                                        {4, 17, 12},
+                                                                        {5, 33, 300},
+                                                                        {8, 100, 37},
+                                                                        {13, 70, 260},
+                                                                        {16, 16, 16},
+                                                                        {16, 49, 257},
+                                                                        {16, 600, 20},
+                                                                        {17, 40, 50}}) {
+    expect_product(f32, few, many, k, 1);
+    expect_product(f32, many, few, k, 1);
+  }
+}
+
+// Large enough that some transpositions compute the transposed product first.
+TEST(MatMul, EqualsTheSumOfProductsWhereTheTransposedOneIsFaster) {
+  for (const int threads : {1, 3}) {
+    expect_product(f32, 41, 423, 260, threads);
+    expect_product(f32, 1605, 21, 130, threads);
+    expect_product(f32, 66, 130, 1025, threads);
+  }
+}
+
+// Equal products are equal to the last bit, however threads share the work.
+TEST(MatMul, IsTheSameForAnyNumberOfThreads) {
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{6, 4001, 700},
+                                                                   {2003, 3, 900},
+                                                                   {2003, 13, 500},
+                                                                   {16, 1500, 255},
+                                                                   {41, 900, 260},
+                                                                   {300, 310, 290}}) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        const auto fractions = [](const Shape& shape) {
+          Tensor out(f32, shape);
+          for (int64_t i = 0; i < shape.elements(); ++i)
+            out.data<float>()[i] = static_cast<float>(i * 37 % 1009 - 500) / 997.0f;
+          return out;
+        };
+        const std::vector<Tensor> operands = {fractions(ta ? Shape{k, m} : Shape{m, k}),
+                                              fractions(tb ? Shape{n, k} : Shape{k, n})};
+        const AttrMap attrs = {{"transpose_a", ta}, {"transpose_b", tb}};
+        const Tensor one = run_op("MatMul", operands, attrs, test_cpu(1)).at(0);
+        const Tensor three = run_op("MatMul", operands, attrs, test_cpu(3)).at(0);
+        EXPECT_EQ(to_doubles(one), to_doubles(three))
+            << m << "x" << n << "x" << k << " transposed " << ta << tb;
+      }
+    }
+  }
+}
+
+void expect_sum(DType dtype, int64_t m, int64_t n, int64_t k) {
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      const Tensor a = numbers(dtype, ta ? Shape{k, m} : Shape{m, k}, 5);
+      const Tensor b = numbers(dtype, tb ? Shape{n, k} : Shape{k, n}, 7);
+      Tensor sum = numbers(dtype, {m, n}, 3);
+      std::vector<double> expected = product(a, b, ta, tb);
+      const std::vector<double> before = to_doubles(sum);
+      for (size_t i = 0; i < before.size(); ++i) expected[i] += before[i];
+      const BoundKernel kernel =
+          bind_matmul(dtype, {m, n, k, ta, tb, /*conjugates=*/false, /*adds=*/true});
+      std::vector<float> workspace(kernel.workspace_bytes / sizeof(float) + 1);
+      void* inputs[] = {a.raw(), b.raw()};
+      void* outputs[] = {sum.raw()};
+      Stream stream;
+      if (kernel.function != nullptr)
+        kernel.function(kernel.bound.get(), {inputs, outputs, workspace.data(), &stream});
+      const std::vector<double> actual = to_doubles(sum);
+      const double tolerance = dtype == bf16 ? 1e-2 : dtype == f16 ? 1e-3 : 1e-6;
+      for (size_t i = 0; i < actual.size(); ++i) {
+        ASSERT_NEAR(actual[i], expected[i], tolerance * std::max(1.0, std::abs(expected[i])))
+            << dtype << " " << m << "x" << n << "x" << k << " transposed " << ta << tb
+            << " element " << i;
+      }
+    }
+  }
+}
+
+TEST(MatMul, AddsToWhatTheOutputHolds) {
+  for (const DType dtype : {f32, f64, f16, bf16, i32, i64}) {
+    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{3, 4, 5},
+                                                                     {1, 150, 19},
+                                                                     {150, 1, 9},
+                                                                     {37, 35, 1},
+                                                                     {37, 35, 0},
+                                                                     {37, 5, 40},
+                                                                     {7, 50, 40},
+                                                                     {3, 33, 300},
+                                                                     {20, 70, 33}}) {
+      expect_sum(dtype, m, n, k);
+    }
+  }
+  expect_sum(f32, 41, 423, 260);  // computes the transposed product first
+  expect_sum(f32, 1605, 21, 130);
+}
+
+// A node's constant weights, laid out anew once, for batches of several sizes.
+TEST(MatMul, KeepsConstantWeightsForAllSizesOfABatch) {
+  for (const bool tb : {false, true}) {
+    const int64_t n = 170, k = 210;
+    const Tensor b = numbers(bf16, tb ? Shape{n, k} : Shape{k, n}, 7);
+    std::shared_ptr<void> state;
+    for (const int64_t m : {5, 700, 33, 5}) {
+      const Tensor a = numbers(bf16, {m, k}, 5);
+      const auto kernel = bind_bfloat16_matmul({m, n, k, false, tb}, b, state);
+      if (!kernel) GTEST_SKIP() << "no bfloat16 instructions";
+      Tensor out(bf16, {m, n});
+      std::vector<float> workspace(kernel->workspace_bytes / sizeof(float) + 1);
+      void *inputs[] = {a.raw(), nullptr}, *outputs[] = {out.raw()};
+      Stream stream;
+      kernel->function(kernel->bound.get(), {inputs, outputs, workspace.data(), &stream});
+      const std::vector<double> actual = to_doubles(out), expected = product(a, b, false, tb);
+      for (size_t i = 0; i < actual.size(); ++i)
+        ASSERT_NEAR(actual[i], expected[i], 1e-2 * std::max(1.0, std::abs(expected[i]))) << m;
     }
   }
 }
