@@ -101,7 +101,6 @@ RowRule row_rule(const Node& node) {
   for (size_t i = 0; i < operands; ++i) {
     if (!is_fraction_or_bool(node.inputs[i].dtype())) return RowRule::none;
   }
-  if (node.is("MatMul") && node.attr<bool>("transpose_a")) return RowRule::none;
   if (node.op->name.starts_with("BiasAdd") && !has_or_lacks(node, "data_format", "NHWC"))
     return RowRule::none;
   if (node.is("Cast") && node.inputs[0].dtype() == node.outputs[0].dtype) return RowRule::none;

@@ -1,6 +1,8 @@
 // `_Fused`: see graph/fused.h. A product or a convolution at its head runs for a block of rows that
 // stays in the second-level cache until the other members (fused_tiles.h) have used it.
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <vector>
 
 #include "core/step_end.h"
@@ -9,6 +11,7 @@
 #include "kernels/control/fused_tiles.h"
 #include "kernels/control/row_cut.h"
 #include "kernels/cpu.h"
+#include "kernels/linear_algebra/matmul.h"
 
 namespace leat {
 namespace {
@@ -89,6 +92,7 @@ class Headed {
     for (const Operand& result : tail_->outputs())
       result_bytes_.push_back(bytes_of(made[result.member][result.index]));
     if (head_output_.shape.rank() < 1 || head_output_.shape.elements() == 0) return;
+    if (head_.is("MatMul") && head_.attr<bool>("transpose_a")) return;  // it has no rows
     const RowCut cut = find_row_cut(*tail_, tail_inputs_, made);
     const int64_t batch = head_output_.shape[0];
     const RowCut first{1, batch};
@@ -261,11 +265,55 @@ class Headed {
   size_t lane_bytes_ = 0;
 };
 
+// A product that is added to a value: the product's kernel adds to what lies in the output.
+std::optional<BoundKernel> bind_sum_with_product(const KernelRequest& request,
+                                                 const FusedProgram& program) {
+  const std::vector<FusedProgram::Member>& members = program.members();
+  const DType dtype = request.outputs[0].dtype;
+  if (members.size() != 2 || !members[0].node->is("MatMul") || members[1].operands.size() != 2 ||
+      program.outputs().size() != 1 || (dtype != DType::f32 && dtype != DType::f64))
+    return {};
+  const Node &product = *members[0].node, &sum = *members[1].node;
+  if (!sum.is("Add") && !sum.is("AddV2") && !sum.is("AddN")) return {};
+  const std::vector<FusedProgram::Operand>& terms = members[1].operands;
+  const int term = terms[terms[0].member < 0 ? 0 : 1].index;
+  if (terms[0].member == terms[1].member ||
+      request.inputs[static_cast<size_t>(term)].shape != request.outputs[0].shape)
+    return {};
+  const int of_a = members[0].operands[0].index, of_b = members[0].operands[1].index;
+  const bool turns_a = product.attr<bool>("transpose_a"),
+             turns_b = product.attr<bool>("transpose_b");
+  const Shape &a = request.inputs[static_cast<size_t>(of_a)].shape, &out = request.outputs[0].shape;
+  if (out.rank() != 2) return {};
+  const MatMul extents{.m = out[0],
+                       .n = out[1],
+                       .k = a[turns_a ? 0 : 1],
+                       .transpose_a = turns_a,
+                       .transpose_b = turns_b,
+                       .adds = true};
+  BoundKernel adds = bind_matmul(dtype, extents);
+  const size_t bytes = bytes_of(request.outputs[0]);
+  const double cost = adds.cost_ns;
+  const size_t workspace = adds.workspace_bytes;
+  BoundKernel kernel = BoundKernel::of([=, adds = std::move(adds)](const Arguments& args) {
+    void* const to = args.outputs[0];
+    if (to != args.inputs[term]) std::memcpy(to, args.inputs[term], bytes);
+    void* const operands[] = {args.inputs[of_a], args.inputs[of_b]};
+    if (adds.function != nullptr)
+      adds.function(adds.bound.get(), {operands, args.outputs, args.workspace, args.stream});
+  });
+  kernel.cost_ns = cost;
+  kernel.workspace_bytes = workspace;
+  if (term != of_a && term != of_b) kernel.may_share = {{0, term}};
+  return kernel;
+}
+
 BoundKernel prepare(const KernelRequest& request) {
   std::shared_ptr<const FusedProgram> program = FusedProgram::of(request.node);
   if (program->tail() != nullptr) {
     check_internal(std::max(request.inputs.size(), request.outputs.size()) <= most_values,
                    "too many nodes are fused behind a product");
+    if (auto sum = bind_sum_with_product(request, *program)) return std::move(*sum);
     return Headed(request, std::move(program)).bound();
   }
   return bind_tiles(std::move(program), request.inputs, request.device);

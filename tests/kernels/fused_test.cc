@@ -30,6 +30,12 @@ Tensor random_tensor(DType dtype, const Shape& shape, std::mt19937& random) {
   return out;
 }
 
+double number(const Tensor& tensor, int64_t i) {
+  if (tensor.dtype() == DType::f64) return tensor.data<double>()[i];
+  if (tensor.dtype() == DType::bf16) return static_cast<float>(tensor.data<bfloat16>()[i]);
+  return tensor.data<float>()[i];
+}
+
 // The values of all endpoints.
 Values run(const Graph& graph, const Values& feeds, const std::vector<std::string>& fetches) {
   std::map<const Node*, std::vector<Tensor>> made;
@@ -81,9 +87,8 @@ void expect_equal(const std::string& text, std::vector<std::string> fetches, con
       continue;
     }
     for (int64_t i = 0; i < value.elements(); ++i) {
-      const float wanted_element = other.data<float>()[i];
-      ASSERT_NEAR(value.data<float>()[i], wanted_element,
-                  tolerance * (1 + std::abs(wanted_element)))
+      const double wanted_element = number(other, i);
+      ASSERT_NEAR(number(value, i), wanted_element, tolerance * (1 + std::abs(wanted_element)))
           << fetch << " " << i;
     }
   }
@@ -186,6 +191,29 @@ TEST(Fused, SumsAllRows) {
     for (const char* const keep : {"true", "false"}) {
       expect_equal(over + "m = Mul(x, y); s = Sum(m, a, keep_dims=" + keep + "); n = Neg(m)",
                    {"s:0", "n:0"}, feeds, 1, 1e-4);
+    }
+  }
+}
+
+TEST(Fused, AddsAProductToAValue) {
+  std::mt19937 random(9);
+  for (const Shape& shape : {Shape{30, 20}, Shape{1, 300}, Shape{300, 1}, Shape{200, 130}}) {
+    for (const int64_t terms : {0, 1, 5, 90}) {
+      const int64_t m = shape[0], n = shape[1];
+      for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+        const Values feeds = {{"s", random_tensor(dtype, shape, random)},
+                              {"x", random_tensor(dtype, {m, terms}, random)},
+                              {"xt", random_tensor(dtype, {terms, m}, random)},
+                              {"y", random_tensor(dtype, {terms, n}, random)},
+                              {"yt", random_tensor(dtype, {n, terms}, random)}};
+        const double tolerance = dtype == DType::bf16 ? 0.05 : 1e-5;
+        for (const char* const product :
+             {"MatMul(x, y)", "MatMul(xt, y, transpose_a=true)", "MatMul(x, yt, transpose_b=true)",
+              "MatMul(xt, yt, transpose_a=true, transpose_b=true)"}) {
+          expect_equal(concat("p = ", product, "; z = AddV2(s, p)"), {"z:0"}, feeds, 1, tolerance);
+        }
+        expect_equal("p = MatMul(x, y); z = AddN(p, s, N=2)", {"z:0"}, feeds, 1, tolerance);
+      }
     }
   }
 }
