@@ -1,10 +1,11 @@
 // Unique, UniqueWithCounts and their V2 forms: the distinct elements of a vector, or distinct
 // slices along an axis, in order of first occurrence.
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string_view>
-#include <unordered_map>
 
 #include "core/step_end.h"
 #include "graph/gradient.h"
@@ -27,7 +28,8 @@ struct Groups {
 template <class Key, class KeyOf>
 Groups grouped(int64_t n, KeyOf key_of) {
   Groups groups;
-  std::unordered_map<Key, int64_t> found;
+  absl::flat_hash_map<Key, int64_t> found;
+  groups.group.reserve(n);
   for (int64_t i = 0; i < n; ++i) {
     StepEnd::pace(32);
     const auto [at, is_new] =

@@ -1,5 +1,10 @@
 // TopKV2 and ApproxTopK: the largest entries of each row.
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "core/step_end.h"
 #include "graph/gradient.h"
@@ -11,6 +16,34 @@
 namespace leat {
 namespace {
 
+// Numbers of up to 32 bits are sorted as integers of 64: the upper half is the smaller the larger
+// the number, the lower half is its index.
+template <class T>
+constexpr bool has_key = sizeof(T) <= 4;
+
+template <class T>
+uint64_t key_of(const T& value, uint64_t index) {
+  const ComputeType<T> x(value);
+  uint32_t rising;
+  if constexpr (std::is_floating_point_v<ComputeType<T>>) {
+    const auto bits = std::bit_cast<uint32_t>(x == 0 ? 0.0F : x);              // -0 is equal to 0
+    rising = x != x ? ~0U : (bits & 1U << 31) != 0 ? ~bits : bits | 1U << 31;  // NaN is the largest
+  } else {
+    rising = static_cast<uint32_t>(x) ^ (std::is_signed_v<T> ? 1U << 31 : 0U);
+  }
+  return uint64_t{~rising} << 32 | index;
+}
+
+// The first k of n in order, which compares few or many of them.
+template <class At, class Less>
+void sort_first(At begin, int64_t k, int64_t n, Less less) {
+  if (k < n / 8) {
+    std::partial_sort(begin, begin + k, begin + n, less);
+  } else {
+    std::sort(begin, begin + n, less);
+  }
+}
+
 // Of equal entries the first wins. `sorted = false` promises no order, so there is one order only.
 template <class T, class Index>
 BoundKernel bind(int64_t rows, int64_t columns, int64_t k) {
@@ -19,6 +52,28 @@ BoundKernel bind(int64_t rows, int64_t columns, int64_t k) {
     a.stream->parallel_for(rows, 1 + 20'000 / columns, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const T* row = a.input<T>(0) + r * columns;
+        const auto give = [&](int64_t i, int64_t from) {
+          a.output<T>(0)[r * k + i] = row[from];
+          a.output<Index>(1)[r * k + i] = static_cast<Index>(from);
+        };
+        if constexpr (has_key<T>) {
+          if (columns <= std::numeric_limits<uint32_t>::max()) {
+            uint64_t* keys = static_cast<uint64_t*>(a.workspace) + r * columns;
+            for (int64_t i = 0; i < columns; ++i) {
+              StepEnd::pace();
+              keys[i] = key_of(row[i], i);
+            }
+            constexpr int64_t short_row = 1 << 16;
+            if (columns <= short_row) {
+              StepEnd::pace(16 * columns);
+              sort_first(keys, k, columns, std::less<>());
+            } else {
+              sort_first(keys, k, columns, StepEnd::pacing(std::less<>()));
+            }
+            for (int64_t i = 0; i < k; ++i) give(i, static_cast<int64_t>(keys[i] & ~0U));
+            continue;
+          }
+        }
         int64_t* order = static_cast<int64_t*>(a.workspace) + r * columns;
         std::iota(order, order + columns, int64_t{0});
         const auto comes_first = [row](int64_t i, int64_t j) {
@@ -27,11 +82,8 @@ BoundKernel bind(int64_t rows, int64_t columns, int64_t k) {
           if (x_is_nan != y_is_nan) return x_is_nan;
           return x_is_nan || x == y ? i < j : y < x;
         };
-        std::partial_sort(order, order + k, order + columns, StepEnd::pacing(comes_first));
-        for (int64_t i = 0; i < k; ++i) {
-          a.output<T>(0)[r * k + i] = row[order[i]];
-          a.output<Index>(1)[r * k + i] = static_cast<Index>(order[i]);
-        }
+        sort_first(order, k, columns, StepEnd::pacing(comes_first));
+        for (int64_t i = 0; i < k; ++i) give(i, order[i]);
       }
     });
   });
