@@ -48,7 +48,7 @@ const Work works[] = {
      }},
     {"Inverse",
      [](Graph& g) {
-       return op("MatrixInverse", {numbers(g, {6000, 6000}, f64)});
+       return op("MatrixInverse", {numbers(g, {4000, 4000}, f64)});
      }},
     {"Eigenvalues",
      [](Graph& g) {
