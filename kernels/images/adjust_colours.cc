@@ -122,31 +122,38 @@ BoundKernel prepare_contrast(TypeTag<T>, const KernelRequest& r) {
     const float factor = *a.input<float>(1);
     // Some pixels at a time, so that vectors are full: number i is of channel i % channels.
     const int64_t piece = channels * std::max<int64_t>(1, 64 / channels);
+    const int64_t block = piece * std::max<int64_t>(1, 8192 / piece);
     std::vector<double> sums(piece);
     std::vector<float> means(piece);
     for (int64_t first = 0; first < n; first += pixels * channels) {
       std::fill(sums.begin(), sums.end(), 0.0);
       const T* x = a.input<T>(0) + first;
       T* y = a.output<T>() + first;
-      for (int64_t i = 0; i < pixels * channels; i += piece) {
-        const int64_t size = std::min(piece, pixels * channels - i);
-        StepEnd::pace(size);
+      for (int64_t begin = 0; begin < pixels * channels; begin += block) {
+        const int64_t end = std::min(begin + block, pixels * channels);
+        StepEnd::pace(end - begin);
         vectorized([=, sum = sums.data()]() LEAT_INLINE {
-          for (int64_t k = 0; k < size; ++k)
-            sum[k] += static_cast<double>(ComputeType<T>(x[i + k]));
+          for (int64_t i = begin; i < end; i += piece) {
+            const int64_t size = std::min(piece, end - i);
+            for (int64_t k = 0; k < size; ++k)
+              sum[k] += static_cast<double>(ComputeType<T>(x[i + k]));
+          }
         });
       }
       for (int64_t k = channels; k < piece; ++k) sums[k % channels] += sums[k];
       for (int64_t k = 0; k < piece; ++k)
         means[k] = static_cast<float>(sums[k % channels] / static_cast<double>(pixels));
-      for (int64_t i = 0; i < pixels * channels; i += piece) {
-        const int64_t size = std::min(piece, pixels * channels - i);
-        StepEnd::pace(size);
+      for (int64_t begin = 0; begin < pixels * channels; begin += block) {
+        const int64_t end = std::min(begin + block, pixels * channels);
+        StepEnd::pace(end - begin);
         vectorized([=, mean = means.data()]() LEAT_INLINE {
-          LEAT_INDEPENDENT_ITERATIONS
-          for (int64_t k = 0; k < size; ++k) {
-            const auto value = static_cast<float>(ComputeType<T>(x[i + k]));
-            y[i + k] = T((value - mean[k]) * factor + mean[k]);
+          for (int64_t i = begin; i < end; i += piece) {
+            const int64_t size = std::min(piece, end - i);
+            LEAT_INDEPENDENT_ITERATIONS
+            for (int64_t k = 0; k < size; ++k) {
+              const auto value = static_cast<float>(ComputeType<T>(x[i + k]));
+              y[i + k] = T((value - mean[k]) * factor + mean[k]);
+            }
           }
         });
       }
