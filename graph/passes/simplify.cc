@@ -62,6 +62,7 @@ void simplify(Graph& graph, const StepSignature& signature) {
   remove_identities(graph, kept);
   fold_constants(graph, kept);
   merge_common_subexpressions(graph, kept);
+  if (drop_unread(graph, kept)) remove_identities(graph, kept);
   remove_unused(graph, kept);
 }
 
