@@ -72,6 +72,9 @@ void write_options(const SessionOptions& options, tensorflow::ConfigProto& proto
   proto.set_isolate_session_state(options.isolate_state);
   tensorflow::GraphOptions& graph = *proto.mutable_graph_options();
   graph.mutable_rewrite_options()->set_disable_meta_optimizer(!options.simplify);
+  if (!options.simplify_arithmetic) {
+    graph.mutable_rewrite_options()->set_arithmetic_optimization(tensorflow::RewriterConfig::OFF);
+  }
   graph.set_enable_bfloat16_sendrecv(options.bfloat16_edges);
   proto.set_operation_timeout_in_ms(options.timeout.count());
   for (const std::string& filter : options.device_filters) proto.add_device_filters(filter);
@@ -93,6 +96,8 @@ SessionOptions read_options(const tensorflow::ConfigProto& proto) {
   options.log_placement = proto.log_device_placement();
   options.simplify = graph.optimizer_options().opt_level() != tensorflow::OptimizerOptions::L0 &&
                      !graph.rewrite_options().disable_meta_optimizer();
+  options.simplify_arithmetic =
+      graph.rewrite_options().arithmetic_optimization() != tensorflow::RewriterConfig::OFF;
   options.bfloat16_edges = graph.enable_bfloat16_sendrecv();
   options.isolate_state = proto.isolate_session_state();
   options.device_filters.assign(proto.device_filters().begin(), proto.device_filters().end());

@@ -41,6 +41,15 @@ TEST(LargeGraph, Chain) {
   EXPECT_EQ(nodes_of(compiled(graph, {{"x"}, {h.name()}, {}})), many + 1u);
 }
 
+// Each sum of eight terms is one node.
+TEST(LargeGraph, ChainOfSums) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {8});
+  Output h = x;
+  for (int i = 0; i < many / 7 * 7; ++i) h = h + x;
+  EXPECT_EQ(nodes_of(compiled(graph, {{"x"}, {h.name()}, {}})), many / 7 + 1u);
+}
+
 TEST(LargeGraph, ChainOverManyTasks) {
   constexpr int tasks = 1000;
   Graph graph;
