@@ -63,6 +63,9 @@ bool has_many_elements(const Shape& shape) {
   return !shape.is_complete() || shape.elements() >= many_elements;
 }
 
+// Clients let what uses no loop variable wait for one, so that it is in the loop.
+bool is_there_at_the_start(const Node* awaited) { return awaited->is("_Feed"); }
+
 // ---- One part of a loop ----
 
 class PartInvariants {
@@ -93,6 +96,7 @@ class PartInvariants {
       const OutputSpec spec = result->outputs[0];
       result->op = &op_named("_Feed");
       result->inputs.clear();
+      result->control_inputs.clear();
       result->attrs = {{"dtype", spec.dtype},
                        {"shape", spec.shape},
                        {"name", LoopFeed{false, numbers.at(result->name)}.name()}};
@@ -121,9 +125,9 @@ class PartInvariants {
         continue;
       }
       const bool fits = !infer_shapes_or_defer(node).has_value();
-      if (node.is("Const")) is_constant[node.id] = node.control_inputs.empty();
-      if (!fits || !is_pure(node) || node.inputs.empty() || !node.control_inputs.empty() ||
-          node.num_outputs() != 1)
+      const bool waits = !std::ranges::all_of(node.control_inputs, is_there_at_the_start);
+      if (node.is("Const")) is_constant[node.id] = !waits;
+      if (!fits || waits || !is_pure(node) || node.inputs.empty() || node.num_outputs() != 1)
         continue;
       const bool is_known = std::ranges::all_of(
           node.inputs, [&](const Output& input) { return is_constant[input.node->id]; });

@@ -1,17 +1,35 @@
 // A gradient that only a group waits for, the shape of a tensor that a rewrite made known: what
 // nobody reads is not computed. Those who waited for it wait for what it would have waited for.
 #include <algorithm>
+#include <ranges>
 
 #include "graph/passes/simplify.h"
+#include "graph/signature.h"
 
 namespace leat {
 namespace {
 
 bool is_of_branch(const Output& input) { return is_control_flow(*input.node); }
 
+// Takes variables by their values alone, as a product does. An Identity of a variable is a read,
+// which may fail and has its time.
+bool has_no_effect(const Node& node) {
+  if (is_pure(node)) return true;
+  if (node.op->is_stateful || node.op->name.starts_with('_') || is_control_flow(node) ||
+      node.inputs.empty() || node.outputs.empty() || node.is("Identity"))
+    return false;
+  for (const OutputSpec& output : node.outputs)
+    if (output.is_handle() || output.dtype == DType::variant) return false;
+  for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
+    for (int i = range.begin; i < range.end; ++i)
+      if (range.arg->is_ref || node.inputs[i].dtype() == DType::resource) return false;
+  }
+  return true;
+}
+
 // EnsureShape is there for its error. Of what reads several branches, one signal would not do.
 bool can_stop(const Node& node) {
-  return is_pure(node) && !node.is("EnsureShape") &&
+  return has_no_effect(node) && !node.is("EnsureShape") &&
          std::ranges::count_if(node.inputs, is_of_branch) <= 1;
 }
 
@@ -36,10 +54,14 @@ void become_signal_of_branch(Node& node, Output value) {
   node.inputs = {value};
 }
 
+// A variable has nothing to wait for.
+bool is_variable(const Output& input) { return input.is_ref() && input.node->inputs.empty(); }
+
 void become_signal(Node& node) {
   node.op = &op_named("NoOp");
   node.outputs = {};
-  for (const Output& input : node.inputs) node.control_inputs.push_back(input.node);
+  for (const Output& input : node.inputs)
+    if (!is_variable(input)) node.control_inputs.push_back(input.node);
   node.inputs.clear();
 }
 
@@ -71,7 +93,8 @@ bool drop_unread(Graph& graph, const KeptNames& kept) {
     if (node->is("Identity") && is_of_branch(node->inputs[0])) continue;
     unread.push_back(node.get());
   }
-  for (Node* node : unread) stop_computing(*node);
+  // Users first: they look at what their inputs give.
+  for (Node* node : unread | std::views::reverse) stop_computing(*node);
   return !unread.empty();
 }
 

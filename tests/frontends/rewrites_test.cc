@@ -25,7 +25,7 @@ class RandomGraph {
   explicit RandomGraph(uint32_t seed) : random_(seed) {
     pool_ = {placeholder(graph, "a", f32, {4, 4}), placeholder(graph, "b", f32, {4, 4})};
     for (int i = 0; i < 60; ++i) pool_.push_back(next());
-    for (int i = 0; i < 8; ++i) fetches.push_back(any_value());
+    for (int i = 0; i < 8; ++i) fetches.push_back(pool_[2 + below(60)]);
     fetches.push_back(pool_.back());
   }
 

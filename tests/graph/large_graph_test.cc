@@ -138,13 +138,17 @@ TEST(LargeGraph, VariablesReadAfterTheirUpdates) {
             .output();
     const Output read = op("Identity", {v});
     Node* const update = op("AssignAdd", {v, one}).node;
-    last.push_back(&graph.add({.op = "Neg", .inputs = {read}, .control_inputs = {update}}));
+    last.push_back(&graph.add({.op = "CheckNumerics",
+                               .name = "user",
+                               .inputs = {read},
+                               .attrs = {{"message", ""}},
+                               .control_inputs = {update}}));
   }
   graph.add({.op = "NoOp", .name = "all", .control_inputs = std::move(last)});
   const PartitionedGraph out = compiled(graph, {{}, {}, {"all"}});
   const Graph& part = out.partitions.begin()->second;
-  EXPECT_TRUE(part.find("Neg")->inputs[0].node->is("VariableV2"));
-  EXPECT_TRUE(part.find("Neg_1")->inputs[0].node->is("VariableV2"));
+  EXPECT_TRUE(part.find("user")->inputs[0].node->is("VariableV2"));
+  EXPECT_TRUE(part.find("user_1")->inputs[0].node->is("VariableV2"));
 }
 
 }  // namespace

@@ -34,6 +34,16 @@ TEST(Unread, KeepsTheOrderOfReadsAndWrites) {
       "w = VariableV2()\nr = Identity(w)\nx = _Feed()\nset = AssignAdd(w, x), ^r\n");
 }
 
+// Of nodes that take variables by value: here nobody waits for the variable, which is there.
+TEST(Unread, DropsUsersOfVariables) {
+  EXPECT_EQ(simplified(feeds + variable + "y = Mul(w, x); set = AssignAdd(w, x), ^y",
+                       {.targets = {"set"}}),
+            "w = VariableV2()\nx = _Feed()\nset = AssignAdd(w, x)\n");
+  EXPECT_EQ(
+      simplified(feeds + variable + "a = AssignAdd(w, x); n = NoOp(), ^a", {.targets = {"n"}}),
+      "w = VariableV2()\nx = _Feed()\na = AssignAdd(w, x)\nn = NoOp(), ^a\n");
+}
+
 TEST(Unread, RunsTargetsAndFetches) {
   const std::string text = feeds + "a = Exp(x); b = Log(a); n = NoOp(), ^b";
   EXPECT_EQ(simplified(text, {.targets = {"b", "n"}}),
