@@ -214,11 +214,11 @@ void LocalSession::build(Entry& entry) {
   PartitionedGraph partitioned;
   {
     const std::shared_lock lock(graph_mutex_);
-    partitioned = run_pipeline(graph_, {.signature = entry.signature,
-                                        .placement = placement_,
-                                        .simplify = options_.simplify,
-                                        .fuse = options_.fuse,
-                                        .after_pass = {}});
+    partitioned = run_pipeline(
+        graph_, {.signature = entry.signature,
+                 .placement = placement_,
+                 .simplify = simplify_extent(options_.simplify, options_.simplify_arithmetic),
+                 .after_pass = {}});
   }
   entry.edges = partitioned.edges.size();
   entry.graph = std::make_shared<RegisteredGraph>(

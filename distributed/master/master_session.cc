@@ -73,7 +73,7 @@ PipelineOptions MasterSession::pipeline_options(const StepSignature& signature,
                                                 const TaskStatuses& tasks) const {
   PipelineOptions out;
   out.signature = signature;
-  out.simplify = options_.simplify;
+  out.simplify = simplify_extent(options_.simplify, options_.simplify_arithmetic);
   out.fuse = options_.fuse;
   out.bfloat16_edges = options_.bfloat16_edges;
   out.placement.allow_soft_placement = options_.allow_soft_placement;

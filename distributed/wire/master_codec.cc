@@ -74,6 +74,9 @@ void write_options(const SessionOptions& options, tensorflow::ConfigProto& proto
   graph.mutable_rewrite_options()->set_disable_meta_optimizer(!options.simplify);
   if (!options.fuse)
     graph.mutable_rewrite_options()->set_remapping(tensorflow::RewriterConfig::OFF);
+  if (!options.simplify_arithmetic) {
+    graph.mutable_rewrite_options()->set_arithmetic_optimization(tensorflow::RewriterConfig::OFF);
+  }
   graph.set_enable_bfloat16_sendrecv(options.bfloat16_edges);
   proto.set_operation_timeout_in_ms(options.timeout.count());
   for (const std::string& filter : options.device_filters) proto.add_device_filters(filter);
@@ -96,6 +99,8 @@ SessionOptions read_options(const tensorflow::ConfigProto& proto) {
   options.simplify = graph.optimizer_options().opt_level() != tensorflow::OptimizerOptions::L0 &&
                      !graph.rewrite_options().disable_meta_optimizer();
   options.fuse = graph.rewrite_options().remapping() != tensorflow::RewriterConfig::OFF;
+  options.simplify_arithmetic =
+      graph.rewrite_options().arithmetic_optimization() != tensorflow::RewriterConfig::OFF;
   options.bfloat16_edges = graph.enable_bfloat16_sendrecv();
   options.isolate_state = proto.isolate_session_state();
   options.device_filters.assign(proto.device_filters().begin(), proto.device_filters().end());

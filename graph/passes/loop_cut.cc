@@ -4,7 +4,6 @@
 #include <map>
 
 #include "graph/loops/loops.h"
-#include "graph/passes/pipeline.h"
 #include "graph/passes/variable_accesses.h"
 #include "graph/rebuild.h"
 #include "graph/shape_inference.h"
@@ -52,8 +51,9 @@ class Surroundings {
 // One part: what its roots need of the loop.
 class PartCut {
  public:
-  PartCut(const LoopFrame& frame, Surroundings& surroundings)
+  PartCut(const LoopFrame& frame, Surroundings& surroundings, Simplify extent)
       : frame_(frame),
+        extent_(extent),
         graph_(frame.graph()),
         surroundings_(surroundings),
         is_needed_(graph_.size()),
@@ -78,9 +78,9 @@ class PartCut {
       if (is_needed_[target->id]) signature.targets.push_back(target->name);
     }
     part.graph = std::move(rebuild_).finish();
-    structure_loops(part.graph, signature);
+    structure_loops(part.graph, signature, extent_);
     read_late(part.graph, nullptr);
-    simplify(part.graph, signature);
+    simplify(part.graph, signature, extent_);
     return part;
   }
 
@@ -260,6 +260,7 @@ class PartCut {
   Node& add(NodeSpec spec) { return rebuild_.graph().insert(std::move(spec), DeviceName()); }
 
   const LoopFrame& frame_;
+  const Simplify extent_;
   const Graph& graph_;
   Surroundings& surroundings_;
   std::vector<bool> is_needed_;  // by node id
@@ -271,7 +272,7 @@ class PartCut {
 
 }  // namespace
 
-LoopCut cut_loop(const LoopFrame& frame) {
+LoopCut cut_loop(const LoopFrame& frame, Simplify extent) {
   Surroundings surroundings;
   std::vector<Output> next;
   std::vector<Node*> after;
@@ -286,11 +287,11 @@ LoopCut cut_loop(const LoopFrame& frame) {
                  reference.next->control_inputs.end());
   }
   LoopCut cut;
-  cut.condition = PartCut(frame, surroundings)
+  cut.condition = PartCut(frame, surroundings, extent)
                       .cut({frame.condition().inputs[0]}, frame.condition().control_inputs);
-  cut.body = PartCut(frame, surroundings).cut(next, after);
+  cut.body = PartCut(frame, surroundings, extent).cut(next, after);
   if (const std::vector<Node*> last = frame.run_at_the_end(); !last.empty())
-    cut.last = PartCut(frame, surroundings).cut({}, last);
+    cut.last = PartCut(frame, surroundings, extent).cut({}, last);
   cut.captured = std::move(surroundings.captured);
   cut.references = std::move(surroundings.references);
   return cut;

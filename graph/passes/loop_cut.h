@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/loops/loop_frame.h"
+#include "graph/passes/pipeline.h"
 
 namespace leat {
 
@@ -35,7 +36,7 @@ struct LoopCut {
   std::set<int> references;  // ids of variables that the parts have by reference
 };
 
-// INVALID_ARGUMENT if the loop uses a value that no iteration has yet.
-LoopCut cut_loop(const LoopFrame& frame);
+// The parts are simplified. INVALID_ARGUMENT if the loop uses a value that no iteration has yet.
+LoopCut cut_loop(const LoopFrame& frame, Simplify extent);
 
 }  // namespace leat

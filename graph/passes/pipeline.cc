@@ -50,7 +50,7 @@ PassResult run_defer(Graph& graph, StepContext& step) {
 }
 
 PassResult run_structure_loops(Graph& graph, StepContext& step) {
-  return changed_if(structure_loops(graph, step.signature));
+  return changed_if(structure_loops(graph, step.signature, step.options.simplify));
 }
 
 PassResult run_split_identity_n(Graph& graph, StepContext& step) {
@@ -71,8 +71,8 @@ PassResult run_read_late(Graph& graph, StepContext& step) {
 }
 
 PassResult run_simplify(Graph& graph, StepContext& step) {
-  if (!step.options.simplify) return PassResult::skipped;
-  simplify(graph, step.signature);
+  if (step.options.simplify == Simplify::nothing) return PassResult::skipped;
+  simplify(graph, step.signature, step.options.simplify);
   return PassResult::changed;
 }
 
@@ -82,7 +82,7 @@ PassResult run_place(Graph& graph, StepContext& step) {
 }
 
 PassResult run_simplify_placed(Graph& graph, StepContext& step) {
-  if (!step.options.simplify) return PassResult::skipped;
+  if (step.options.simplify == Simplify::nothing) return PassResult::skipped;
   return changed_if(simplify_placed(graph, step.signature));
 }
 
@@ -91,7 +91,7 @@ PassResult run_spread_loops(Graph& graph, StepContext& step) {
 }
 
 PassResult run_fuse(Graph& graph, StepContext& step) {
-  if (!step.options.simplify || !step.options.fuse) return PassResult::skipped;
+  if (step.options.simplify == Simplify::nothing || !step.options.fuse) return PassResult::skipped;
   return changed_if(fuse(graph, step.signature));
 }
 

@@ -1,9 +1,9 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
 // the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
-// spread_loops → fuse → partition. Each is a free function from graph to graph; verify() runs after each
-// one that made or changed a graph. Most change the graph in place or replace it: a large graph is
-// copied, and even moved, as rarely as possible. A pass that returns bool returns whether it had
-// anything to do.
+// spread_loops → fuse → partition. Each is a free function from graph to graph; verify() runs after
+// each one that made or changed a graph. Most change the graph in place or replace it: a large
+// graph is copied, and even moved, as rarely as possible. A pass that returns bool returns whether
+// it had anything to do.
 #pragma once
 
 #include <functional>
@@ -65,10 +65,23 @@ struct PartitionedGraph {
   FetchFeeds fetch_feeds;  // of a partial run
 };
 
+// What the passes may do to save work.
+enum class Simplify : uint8_t {
+  nothing,    // the step runs the nodes of the graph
+  structure,  // no node computes another value: folding, common subexpressions, unread values
+  all,        // arithmetic, too: Pow(x, 2) becomes Square(x)
+};
+
+// By the session's options.
+constexpr Simplify simplify_extent(bool simplify, bool arithmetic) {
+  if (!simplify) return Simplify::nothing;
+  return arithmetic ? Simplify::all : Simplify::structure;
+}
+
 struct PipelineOptions {
   StepSignature signature;
   PlacementOptions placement;
-  bool simplify = true;
+  Simplify simplify = Simplify::all;
   bool fuse = true;             // not without simplify
   bool bfloat16_edges = false;  // PartitionOptions
   // Called after every pass with its name; for dumps and tests.
@@ -123,8 +136,8 @@ Graph defer(const Graph& graph, const DeviceName& master, StepSignature& signatu
 // `graph` must be pruned.
 FetchFeeds feeds_behind_fetches(const Graph& graph, const StepSignature& signature);
 // Makes one `_Loop` node of each while loop (loops.h). INVALID_ARGUMENT, with frame and node, for a
-// frame that is not a loop.
-bool structure_loops(Graph& graph, const StepSignature& signature);
+// frame that is not a loop. The loop's parts are simplified.
+bool structure_loops(Graph& graph, const StepSignature& signature, Simplify extent = Simplify::all);
 // Replaces an IdentityN of handles by an Identity of each input.
 bool split_identity_n(Graph& graph, const StepSignature& signature);
 // Infers shapes again, with what is now known about feeds.
@@ -138,9 +151,9 @@ bool expand_collectives(Graph& graph);
 // devices do not if the update waits for a value from elsewhere: theirs was sent before.
 bool read_late(Graph& graph, const PlacementOptions* placement);
 // Constant folding (results up to 10 MiB; never stateful, control-flow or fetched nodes' names),
-// common subexpressions, removal of identities and of no-ops. Endpoints named in the signature keep
-// their names.
-void simplify(Graph& graph, const StepSignature& signature);
+// cheaper arithmetic, common subexpressions, removal of identities, of no-ops and of values that
+// nobody reads. Endpoints named in the signature keep their names.
+void simplify(Graph& graph, const StepSignature& signature, Simplify extent = Simplify::all);
 // Sets assigned_device and placement_reason of every node (placer.h has the rules).
 void place(Graph& graph, const PlacementOptions& options);
 // Merges common subexpressions again. `graph` must be placed: nodes that request different devices
@@ -150,8 +163,8 @@ bool simplify_placed(Graph& graph, const StepSignature& signature);
 // edges between the parts of these loops to `edges`. `graph` must be placed.
 bool spread_loops(Graph& graph, std::vector<CutEdge>& edges);
 // Makes one `_Fused` node (graph/fused.h) of connected nodes on a CPU that go through elements or
-// rows one by one: in the step, and in its loops. Endpoints named in the signature keep their names.
-// `graph` must be placed. False if the step has nothing to fuse.
+// rows one by one: in the step, and in its loops. Endpoints named in the signature keep their
+// names. `graph` must be placed. False if the step has nothing to fuse.
 bool fuse(Graph& graph, const StepSignature& signature);
 // Cuts at device borders.
 struct PartitionOptions {

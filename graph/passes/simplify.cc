@@ -57,11 +57,17 @@ void remove_unused(Graph& graph, const KeptNames& kept) {
   graph.keep(is_used);
 }
 
-void simplify(Graph& graph, const StepSignature& signature) {
+void simplify(Graph& graph, const StepSignature& signature, Simplify extent) {
+  if (extent == Simplify::nothing) return;
   const KeptNames kept(graph, signature);
   remove_identities(graph, kept);
   fold_constants(graph, kept);
+  hoist_loop_invariants(graph);
+  bool has_changed = false;
+  if (extent == Simplify::all) has_changed = rewrite_arithmetic(graph, kept);
   merge_common_subexpressions(graph, kept);
+  has_changed |= drop_unread(graph, kept);
+  if (has_changed) remove_identities(graph, kept);
   remove_unused(graph, kept);
 }
 

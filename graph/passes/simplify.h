@@ -36,6 +36,15 @@ void fold_constants(Graph& graph, const KeptNames& kept);
 // Keeps one of several nodes that compute the same on one device: the assigned one, or as long as
 // there is none, the one they ask for.
 void merge_common_subexpressions(Graph& graph, const KeptNames& kept);
+// Replaces nodes by cheaper ones of equal values, and passes on what a node leaves as it is
+// (arithmetic.cc, movement.cc). False if there was nothing to do.
+bool rewrite_arithmetic(Graph& graph, const KeptNames& kept);
+// Computes before a `_Loop` what each of its iterations would compute from values that it does not
+// change. False if there is nothing of the kind.
+bool hoist_loop_invariants(Graph& graph);
+// Stops what has no effect and whose values nobody reads: it becomes a NoOp that waits for its
+// inputs, or an Identity of a branch's value. False if there is nothing of the kind.
+bool drop_unread(Graph& graph, const KeptNames& kept);
 // Removes what no endpoint needs.
 void remove_unused(Graph& graph, const KeptNames& kept);
 

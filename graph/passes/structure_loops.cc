@@ -38,8 +38,8 @@ Output read_before(const Node& read, const std::vector<Node*>& after, Rebuild& r
   return copy.output();
 }
 
-Node& add_loop_node(const LoopFrame& frame, Rebuild& rebuild) {
-  const LoopCut cut = cut_loop(frame);
+Node& add_loop_node(const LoopFrame& frame, Simplify extent, Rebuild& rebuild) {
+  const LoopCut cut = cut_loop(frame, extent);
   std::vector<Node*> after = controls_in(frame, rebuild);
   std::vector<Output> inputs;
   std::vector<DType> types, captured_types, reference_types;
@@ -92,8 +92,8 @@ Node& add_end_of_reference(const LoopFrame& frame, const Node& node, int number,
 }
 
 // The loop's node, and what stands for the loop's nodes behind it.
-void add_loop(const LoopFrame& frame, Rebuild& rebuild) {
-  Node& loop = add_loop_node(frame, rebuild);
+void add_loop(const LoopFrame& frame, Simplify extent, Rebuild& rebuild) {
+  Node& loop = add_loop_node(frame, extent, rebuild);
   for (const auto& node : frame.graph().nodes()) {
     if (!frame.is_within(*node)) continue;
     if (frame.is_after(*node)) {
@@ -148,7 +148,7 @@ void add_result(const Node& exit, Rebuild& rebuild) {
 
 }  // namespace
 
-bool structure_loops(Graph& graph, const StepSignature& signature) {
+bool structure_loops(Graph& graph, const StepSignature& signature, Simplify extent) {
   if (!has_frames(graph)) return false;
   const Frames frames(graph);
   if (frames.count() == 0) return false;
@@ -157,7 +157,7 @@ bool structure_loops(Graph& graph, const StepSignature& signature) {
   Rebuild rebuild(graph);
   for (const int unit : order.units()) {
     if (const int frame = order.loop(unit); frame != Frames::none) {
-      add_loop(LoopFrame(graph, frames, frame), rebuild);
+      add_loop(LoopFrame(graph, frames, frame), extent, rebuild);
     } else if (const Node& node = *graph.nodes()[unit]; is_exit(node)) {
       add_result(node, rebuild);
     } else {
@@ -165,7 +165,7 @@ bool structure_loops(Graph& graph, const StepSignature& signature) {
     }
   }
   graph = std::move(rebuild).finish();
-  structure_loops(graph, signature);  // again, if what came behind a loop has loops in it
+  structure_loops(graph, signature, extent);  // again, if what came behind a loop has loops in it
   return true;
 }
 

@@ -37,8 +37,17 @@ TEST(LargeGraph, Chain) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {8});
   Output h = x;
-  for (int i = 0; i < many; ++i) h = h + x;
+  for (int i = 0; i < many; ++i) h = maximum(h, x);
   EXPECT_EQ(nodes_of(compiled(graph, {{"x"}, {h.name()}, {}})), many + 1u);
+}
+
+// Each sum of eight terms is one node.
+TEST(LargeGraph, ChainOfSums) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {8});
+  Output h = x;
+  for (int i = 0; i < many / 7 * 7; ++i) h = h + x;
+  EXPECT_EQ(nodes_of(compiled(graph, {{"x"}, {h.name()}, {}})), many / 7 + 1u);
 }
 
 TEST(LargeGraph, ChainOverManyTasks) {
@@ -74,17 +83,26 @@ TEST(LargeGraph, SimilarNodes) {
   EXPECT_EQ(nodes_of(compiled(graph, {{"x"}, {add_n(all).name()}, {}})), 4u);
 }
 
-TEST(LargeGraph, DeepAndWideControlEdges) {
+// The nodes that remain of a chain by control edges, whose ends wait for all of it.
+size_t nodes_of_awaited(const std::string& op_name, const AttrMap& attrs) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {8});
-  Node* const first = op("Exp", {x}).node;
-  std::vector<Node*> all{first};
+  std::vector<Node*> all{op(op_name, {x}, attrs).node};
   for (int i = 0; i < many / 2; ++i) {
-    all.push_back(&graph.add({.op = "Exp", .inputs = {x}, .control_inputs = {all.back()}}));
+    all.push_back(
+        &graph.add({.op = op_name, .inputs = {x}, .attrs = attrs, .control_inputs = {all.back()}}));
   }
   graph.add({.op = "NoOp", .name = "all", .control_inputs = all});
   graph.add({.op = "Identity", .name = "y", .inputs = {x}, .control_inputs = all});
-  EXPECT_EQ(nodes_of(compiled(graph, {{"x"}, {"y"}, {"all"}})), many / 2 + 4u);
+  return nodes_of(compiled(graph, {{"x"}, {"y"}, {"all"}}));
+}
+
+TEST(LargeGraph, DeepAndWideControlEdges) {
+  EXPECT_EQ(nodes_of_awaited("CheckNumerics", {{"message", "x"}}), many / 2 + 4u);
+}
+
+TEST(LargeGraph, DeepAndWideControlEdgesOfUnreadValues) {
+  EXPECT_EQ(nodes_of_awaited("Exp", {}), 3u);
 }
 
 // Chains of nodes that the passes remove or see through.
@@ -103,9 +121,9 @@ TEST(LargeGraph, ChainsOfIdentitiesAndNoOps) {
              .name = "update",
              .inputs = {v, constant(graph, Tensor::scalar(1.0f))},
              .control_inputs = {last}});
-  // The Identity of a variable is a read; those of its value disappear, and the negatives become
-  // one node.
-  EXPECT_EQ(nodes_of(compiled(graph, {{}, {}, {"update"}})), 5u);
+  // The Identity of a variable is a read; those of its value disappear, and so do the negatives,
+  // which nobody reads.
+  EXPECT_EQ(nodes_of(compiled(graph, {{}, {}, {"update"}})), 4u);
 }
 
 // Each variable is read after its update through its Identity, which comes late.
@@ -120,13 +138,17 @@ TEST(LargeGraph, VariablesReadAfterTheirUpdates) {
             .output();
     const Output read = op("Identity", {v});
     Node* const update = op("AssignAdd", {v, one}).node;
-    last.push_back(&graph.add({.op = "Neg", .inputs = {read}, .control_inputs = {update}}));
+    last.push_back(&graph.add({.op = "CheckNumerics",
+                               .name = "user",
+                               .inputs = {read},
+                               .attrs = {{"message", ""}},
+                               .control_inputs = {update}}));
   }
   graph.add({.op = "NoOp", .name = "all", .control_inputs = std::move(last)});
   const PartitionedGraph out = compiled(graph, {{}, {}, {"all"}});
   const Graph& part = out.partitions.begin()->second;
-  EXPECT_TRUE(part.find("Neg")->inputs[0].node->is("VariableV2"));
-  EXPECT_TRUE(part.find("Neg_1")->inputs[0].node->is("VariableV2"));
+  EXPECT_TRUE(part.find("user")->inputs[0].node->is("VariableV2"));
+  EXPECT_TRUE(part.find("user_1")->inputs[0].node->is("VariableV2"));
 }
 
 }  // namespace

@@ -198,7 +198,7 @@ TEST(Pipeline, MergesEqualNodesPlacedOnTheSameDevice) {
   options.after_pass = [&](std::string_view pass, const Graph& step) {
     sizes.emplace(pass, step.size());
   };
-  options.simplify = false;
+  options.simplify = Simplify::nothing;
   run_pipeline(graph, options);
   EXPECT_FALSE(sizes.contains("simplify_placed"));
 }
@@ -207,7 +207,7 @@ TEST(Pipeline, WithoutSimplifyTheGraphIsUnchanged) {
   PipelineOptions options;
   options.signature = {.feeds = {"x:0"}, .fetches = {"scaled:0"}};
   options.placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
-  options.simplify = false;
+  options.simplify = Simplify::nothing;
   const PartitionedGraph out = run_pipeline(parse(training), options);
   EXPECT_NE(out.partitions.at("/job:worker/task:0/device:CPU:0").find("z"), nullptr);
 }

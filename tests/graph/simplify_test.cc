@@ -242,12 +242,13 @@ TEST(RemoveIdentities, DropsSignalsBesideValuesExceptForMerge) {
 
 TEST(Simplify, RemovesUnneededNodes) {
   EXPECT_EQ(
-      simplified("x = _Feed(dtype=float, name='x:0', shape=[2,3]); y = Softmax(x); s = Shape(y);"
-                 "z = Reshape(x, s); unused = Identity(z)",
-                 {.fetches = {"z:0"}}),
+      simplified(
+          "x = _Feed(dtype=float, name='x:0', shape=[2,3]); y = Softmax(x); s = Shape(y);"
+          "v = _Feed(dtype=float, name='v:0', shape=[6]); z = Reshape(v, s); unused = Identity(z)",
+          {.fetches = {"z:0"}}),
       "s = Const(dtype=int32, value=int32[2] [2, 3])\n"
-      "x = _Feed(dtype=float, name=\"x:0\", shape=[2,3])\n"
-      "z = Reshape(x, s)\n");
+      "v = _Feed(dtype=float, name=\"v:0\", shape=[6])\n"
+      "z = Reshape(v, s)\n");
 }
 
 // ---- Evaluation ----

@@ -15,6 +15,7 @@ import unittest
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # its versions of kernels abort on some of the invalid calls
 
 from leat_cluster import cluster, main, np, tf, tf1
+from tensorflow.core.protobuf import rewriter_config_pb2
 from tensorflow.python.framework import op_def_library, op_def_registry
 from op_cases import CASES, Ref, bf16
 
@@ -204,6 +205,7 @@ class Ops(unittest.TestCase):
                 for static in [False, True] if case.static else [False]:
                     calls.append(Call(op, case, f"{op}_{i}{'s' if static else ''}", static))
         config = tf1.ConfigProto(operation_timeout_in_ms=30_000)
+        config.graph_options.rewrite_options.arithmetic_optimization = rewriter_config_pb2.RewriterConfig.OFF
         plain = tf1.ConfigProto(operation_timeout_in_ms=30_000)  # kernels themselves, not what the optimizer makes of constants
         plain.graph_options.rewrite_options.disable_meta_optimizer = True
         plain.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0

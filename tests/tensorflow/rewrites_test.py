@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""What a Leat cluster does not run of a TensorFlow program, and how the program switches that off.
+
+  python3 tests/tensorflow/rewrites_test.py --leat build/release/bin/leat [-v]
+
+Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without it.
+"""
+import re
+import unittest
+
+from leat_cluster import cluster, main, np, tf, tf1
+from tensorflow.core.protobuf import rewriter_config_pb2
+
+
+def options(**rewrites):
+    config = tf1.ConfigProto(operation_timeout_in_ms=30_000)
+    for name, value in rewrites.items():
+        setattr(config.graph_options.rewrite_options, name, value)
+    return config
+
+
+def ran(session, fetches, feeds=None):
+    """The values, and the ops of the nodes that ran."""
+    metadata = tf1.RunMetadata()
+    values = session.run(fetches, feeds, options=tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE), run_metadata=metadata)
+    labels = [n.timeline_label for d in metadata.step_stats.dev_stats for n in d.node_stats]
+    return values, [m[1] for m in (re.search(r" = (\w+)\(", label) for label in labels) if m]
+
+
+class Rewrites(unittest.TestCase):
+    def test_gradients_that_only_the_gate_reads(self):
+        """minimize() waits for all gradients of an op, and so for that of the first convolution to the images."""
+        with tf.Graph().as_default():
+            x = tf1.get_variable("x", initializer=np.random.default_rng(0).random((4, 8, 8, 3), dtype=np.float32), trainable=False)
+            h = x
+            for i, (channels, filters) in enumerate([(3, 4), (4, 5)]):
+                w = np.random.default_rng(i).random((3, 3, channels, filters), dtype=np.float32)
+                h = tf.nn.relu(tf1.nn.conv2d(h, tf1.get_variable(f"w{i}", initializer=w), strides=[1, 1, 1, 1], padding="SAME"))
+            loss = tf.reduce_mean(h * h)
+            train = tf1.train.GradientDescentOptimizer(0.01).minimize(loss)
+            losses = {}
+            for name, target, config in [("TensorFlow", "", options()), ("Leat", cluster().target, options()),
+                                         ("as it is", cluster().target, options(disable_meta_optimizer=True))]:
+                config.isolate_session_state = True
+                with tf1.Session(target, config=config) as session:
+                    session.run(tf1.global_variables_initializer())
+                    (value, _), ops = ran(session, [loss, train])
+                    losses[name] = [value, session.run(loss)]
+                if target:
+                    self.assertEqual(ops.count("Conv2DBackpropFilter"), 2)
+                    self.assertEqual(ops.count("Conv2DBackpropInput"), 2 if name == "as it is" else 1)
+        for name in ("Leat", "as it is"):
+            np.testing.assert_allclose(losses[name], losses["TensorFlow"], rtol=1e-4)
+
+    def test_options(self):
+        with tf.Graph().as_default():
+            x = tf1.placeholder(tf.float32, [4])
+            y = tf.pow(x, 2.0) + tf.sin(x) * tf.sin(x)
+            feed = {x: np.array([1, -2, 3, 0.5], np.float32)}
+            got = {}
+            OFF = rewriter_config_pb2.RewriterConfig.OFF
+            level = options()
+            level.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0
+            for name, config in [("all", options()), ("no arithmetic", options(arithmetic_optimization=OFF)),
+                                 ("nothing", options(disable_meta_optimizer=True)), ("L0", level)]:
+                with tf1.Session(cluster().target, config=config) as session:
+                    got[name] = ran(session, y, feed)
+        for name, (value, ops) in got.items():
+            np.testing.assert_allclose(value, got["all"][0], rtol=1e-6, err_msg=name)
+            self.assertEqual("Square" in ops, name == "all", name)
+            self.assertEqual("Pow" in ops, name != "all", name)
+            self.assertEqual(ops.count("Sin"), 2 if name in ("nothing", "L0") else 1, name)
+
+
+if __name__ == "__main__":
+    main(__doc__)
