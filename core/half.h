@@ -45,31 +45,35 @@ struct half {
   }
 
  private:
+  // Both conversions compute what each kind of number needs and choose at the end: without
+  // branches, loops become vector instructions.
   static constexpr uint16_t round(float value) {
+    constexpr uint32_t smallest_normal = 0x38800000u;  // 2^-14
     const uint32_t word = std::bit_cast<uint32_t>(value);
     const uint32_t sign = (word >> 16) & 0x8000u;
     const uint32_t magnitude = word & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);  // NaN
-    // rounds to infinity
-    if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
-    if (magnitude < 0x38800000u) {  // subnormal or zero
-      // Adding 0.5 aligns the mantissa so that the float unit rounds to nearest even for us.
-      const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
-      return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(aligned) - 0x3f000000u));
-    }
     const uint32_t odd = (magnitude >> 13) & 1u;
-    return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
+    const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + odd) >> 13;
+    // Adding 0.5 aligns the mantissa so that the float unit rounds to nearest even for us.
+    const uint32_t small = magnitude < smallest_normal ? magnitude : smallest_normal;
+    const float aligned = std::bit_cast<float>(small) + 0.5f;
+    const uint32_t subnormal = std::bit_cast<uint32_t>(aligned) - 0x3f000000u;
+    uint32_t bits = magnitude < smallest_normal ? subnormal : normal;
+    bits = magnitude >= 0x477ff000u ? 0x7c00u : bits;  // rounds to infinity
+    bits = magnitude > 0x7f800000u ? 0x7e00u : bits;   // NaN
+    return static_cast<uint16_t>(sign | bits);
   }
   static constexpr float widen(uint16_t bits) {
+    constexpr uint32_t rebias = 112u << 23;  // from half's exponents to float's
     const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
-    const uint32_t exponent = (bits >> 10) & 0x1fu;
-    const uint32_t mantissa = bits & 0x3ffu;
-    if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-    if (exponent == 0) {
-      const float magnitude = static_cast<float>(mantissa) * 5.9604644775390625e-8f;  // 2^-24
-      return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
-    }
-    return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+    const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fffu) << 13;
+    const uint32_t normal = magnitude + rebias;
+    // A subnormal of half is a fraction of 2^-14: the float unit takes the leading one away.
+    const uint32_t fraction = (magnitude & 0x7fffffu) | (113u << 23);
+    const float subnormal = std::bit_cast<float>(fraction) - std::bit_cast<float>(113u << 23);
+    uint32_t word = magnitude < 0x800000u ? std::bit_cast<uint32_t>(subnormal) : normal;
+    word = magnitude >= 31u << 23 ? normal + rebias : word;  // infinity and NaN
+    return std::bit_cast<float>(sign | word);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "core/kernel.h"
 #include "kernels/broadcast.h"
 #include "kernels/cpu_isa.h"
+#include "kernels/half_rows.h"
 #include "kernels/types.h"
 
 #define LEAT_DEVICE __attribute__((always_inline)) inline
@@ -25,8 +26,13 @@ inline void report_invalid(const char* message) { fail(Code::invalid_argument, m
 
 namespace cpu {
 
+// Small values are passed by value: a choice between two references would be a branch with a load
+// behind it, where one between two values is an instruction.
 template <class T>
-LEAT_DEVICE const T& widened(const T& value) {
+using Passed = std::conditional_t<std::is_trivially_copyable_v<T>, T, const T&>;
+
+template <class T>
+LEAT_DEVICE Passed<T> widened(const T& value) {
   return value;
 }
 LEAT_DEVICE float widened(const half& value) { return value; }
@@ -37,13 +43,21 @@ template <class T, bool repeats>
 struct Elements {
   const T* from;
   LEAT_DEVICE explicit Elements(const void* in) : from(static_cast<const T*>(in)) {}
-  LEAT_DEVICE decltype(auto) operator[](int64_t i) const { return widened(from[i]); }
+  LEAT_DEVICE Passed<ComputeType<T>> operator[](int64_t i) const { return widened(from[i]); }
+};
+// GCC 12 chooses by the result of a comparison with vector instructions, but not by a bool that it
+// loads.
+template <>
+struct Elements<bool, false> {
+  const uint8_t* from;
+  LEAT_DEVICE explicit Elements(const void* in) : from(static_cast<const uint8_t*>(in)) {}
+  LEAT_DEVICE bool operator[](int64_t i) const { return from[i] != 0; }
 };
 template <class T>
 struct Elements<T, true> {
   ComputeType<T> value;
   LEAT_DEVICE explicit Elements(const void* in) : value(widened(*static_cast<const T*>(in))) {}
-  LEAT_DEVICE const ComputeType<T>& operator[](int64_t) const { return value; }
+  LEAT_DEVICE Passed<ComputeType<T>> operator[](int64_t) const { return value; }
 };
 
 // One row of n elements. The types are erased, so that the code around a row exists once
@@ -52,8 +66,9 @@ using RowLoop = void (*)(const void* functor, int64_t n, void* out, const void* 
 
 // Loops over other types are rare: one version is enough.
 template <class T>
-inline constexpr bool is_common = std::is_floating_point_v<ComputeType<T>> ||
-                                  std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+inline constexpr bool is_common =
+    std::is_floating_point_v<ComputeType<T>> || std::is_same_v<T, int32_t> ||
+    std::is_same_v<T, int64_t> || std::is_same_v<T, uint8_t> || std::is_same_v<T, bool>;
 
 // A functor with `static constexpr bool has_versions = false` has one version for all types.
 template <class F>
@@ -65,10 +80,76 @@ constexpr bool has_versions() {
   }
 }
 
-template <class F, class Out, class... In>
-LEAT_DEVICE void run_row(const F& f, int64_t n, Out* out, In... in) {
-  LEAT_INDEPENDENT_ITERATIONS
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+inline constexpr int64_t tile_size = 512;
+
+// `count` elements of an operand, from number `at` on. Halves are widened at once.
+template <class Operand>
+struct Tile {
+  Operand operand;
+  int64_t at;
+  LEAT_DEVICE Tile(Operand all, int64_t first, int64_t /*count*/) : operand(all), at(first) {}
+  LEAT_DEVICE decltype(auto) operator[](int64_t i) const { return operand[at + i]; }
+};
+template <>
+struct Tile<Elements<half, false>> {
+  float values[tile_size];
+  LEAT_DEVICE Tile(Elements<half, false> all, int64_t first, int64_t count) {
+    widen_row(all.from + first, count, values);
+  }
+  LEAT_DEVICE float operator[](int64_t i) const { return values[i]; }
+};
+
+// The functor is copied: for all the compiler knows, a store to `out` might change its original.
+template <class F, class Out, class... Operand>
+LEAT_DEVICE void run_row(Passed<F> f, int64_t n, Out* out, const Operand&... in) {
+  if constexpr (requires {
+                  F::is_invalid(in[0]...);
+                }) {  // one report per row: no branch in the loop
+    unsigned is_invalid = 0;
+    LEAT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < n; ++i) {
+      is_invalid |= static_cast<unsigned>(F::is_invalid(in[i]...));
+      out[i] = static_cast<Out>(f(in[i]...));
+    }
+    if (is_invalid != 0) report_invalid(F::invalid);
+  } else {
+    LEAT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+  }
+}
+
+// Halves pass through floats, a tile at a time: the compiler does not know the processor's
+// conversions.
+template <class F, class Out, class... Operand>
+LEAT_DEVICE void run_operands(Passed<F> f, int64_t n, Out* out, Operand... in) {
+  constexpr bool makes_halves = std::is_same_v<Out, half>;
+  if constexpr (makes_halves || (std::is_same_v<Operand, Elements<half, false>> || ...)) {
+    for (int64_t at = 0; at < n; at += tile_size) {
+      const int64_t count = std::min(tile_size, n - at);
+      if constexpr (makes_halves) {
+        float results[tile_size];
+        run_row<F>(f, count, results, Tile<Operand>(in, at, count)...);
+        narrow_row(results, count, out + at);
+      } else {
+        run_row<F>(f, count, out + at, Tile<Operand>(in, at, count)...);
+      }
+    }
+  } else {
+    run_row<F>(f, n, out, in...);
+  }
+}
+
+// A functor of x and y may have other forms where y repeats: F::for_repeated(y, loop) calls loop
+// with a functor of x and returns true, or returns false.
+template <class F, class Out, class X, class Y>
+LEAT_DEVICE bool run_for_repeated(int64_t n, Out* out, X x, Y y) {
+  if constexpr (requires { F::for_repeated(y[0], [](auto) {}); }) {
+    return F::for_repeated(
+        y[0], [&]<class Of>(Of f)
+                  __attribute__((always_inline)) { run_operands<Of>(f, n, out, x); });
+  } else {
+    return false;
+  }
 }
 
 // Bit i of `repeated`: operand i is one element.
@@ -77,8 +158,12 @@ struct Row {
   template <size_t... I>
   LEAT_DEVICE static void run(std::index_sequence<I...>, const void* f, int64_t n, void* out,
                               const void* const* in) {
-    run_row(*static_cast<const F*>(f), n, static_cast<Out*>(out),
-            Elements<In, (repeated >> I & 1) != 0>(in[I])...);
+    Out* const to = static_cast<Out*>(out);
+    if constexpr (sizeof...(In) == 2 && repeated == 2) {
+      if (run_for_repeated<F>(n, to, Elements<In, I == 1>(in[I])...)) return;
+    }
+    run_operands<F>(*static_cast<const F*>(f), n, to,
+                    Elements<In, (repeated >> I & 1) != 0>(in[I])...);
   }
   static void base(const void* f, int64_t n, void* out, const void* const* in) {
     run(std::index_sequence_for<In...>{}, f, n, out, in);
@@ -92,7 +177,8 @@ struct Row {
   }
 
   static RowLoop choose() {
-    if constexpr ((is_common<In> || ...) && has_versions<F>()) {
+    constexpr bool are_numbers = (std::is_arithmetic_v<ComputeType<In>> && ...);
+    if constexpr ((is_common<In> || ...) && are_numbers && has_versions<F>()) {
       return choose_isa<RowLoop>(base, avx2, avx512);
     } else {
       return base;

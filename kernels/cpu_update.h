@@ -18,17 +18,25 @@ void update_elements(const Rule& given, const Arguments& a, int gradient, int64_
   using C = ComputeType<T>;
   T* const variables[] = {a.ref<T>(slot) + at...};
   const T* grad = a.input<T>(gradient) + from;
-  vectorized([&]() LEAT_INLINE {
-    const Rule rule = given;  // a copy that no store can alias
-    T* const to[] = {variables[slot]...};
-    const T* const g = grad;
-    LEAT_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < n; ++i) {
-      C values[] = {C(to[slot][i])...};
-      rule(values, C(g[i]));
-      ((to[slot][i] = T(values[slot])), ...);
-    }
-  });
+  const auto run = [&](const auto& form) {
+    vectorized([&]() LEAT_INLINE {
+      const auto rule = form;  // a copy that no store can alias
+      T* const to[] = {variables[slot]...};
+      const T* const g = grad;
+      LEAT_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < n; ++i) {
+        C values[] = {C(to[slot][i])...};
+        rule(values, C(g[i]));
+        ((to[slot][i] = T(values[slot])), ...);
+      }
+    });
+  };
+  // A rule may have another form for some of its rates: rule.for_rates(run) calls run with one.
+  if constexpr (requires { given.for_rates(run); }) {
+    given.for_rates(run);
+  } else {
+    run(given);
+  }
 }
 
 }  // namespace cpu

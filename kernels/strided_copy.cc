@@ -79,6 +79,8 @@ void StridedCopy::copy_row(const T* from, T* to, int64_t n) const {
     std::copy_n(from, n, to);
   } else if (row_.from == 0 && row_.to == 1) {
     std::fill_n(to, n, *from);
+  } else if (row_.from == -1 && row_.to == 1) {
+    std::reverse_copy(from - (n - 1), from + 1, to);
   } else {
     for (int64_t j = 0; j < n; ++j) to[j * row_.to] = from[j * row_.from];
   }

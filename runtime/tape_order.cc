@@ -12,6 +12,73 @@
 namespace leat {
 namespace {
 
+// The values of a tape that wait for nodes to read them.
+class WaitingValues {
+ public:
+  explicit WaitingValues(const TapeDraft& draft)
+      : draft_(draft), readers_(draft.roots.size()), sum_of_readers_(draft.roots.size()) {
+    for (int n = 0; n < draft.count(); ++n) {
+      if (!draft.is_live(n)) continue;
+      for (const int root : roots_read_by(n)) {
+        ++readers_[root];
+        sum_of_readers_[root] += n;
+      }
+    }
+    for (const SegmentPlan::Result& result : draft.segment.results) {
+      const SegmentValue& value = draft.result(result);
+      if (value.known.is_valid()) continue;
+      ++readers_[value.root];
+      sum_of_readers_[value.root] += whoever_gets_results;
+    }
+  }
+
+  // The bytes of the values that node n makes, less those of the values that it is the last to
+  // read.
+  int64_t growth(int n) const {
+    const std::vector<int> read = roots_read_by(n);
+    int64_t bytes = 0;
+    for (const int root : read) {
+      if (readers_[root] == 1) bytes -= bytes_of(root);
+    }
+    for (const SegmentValue& value : draft_.values.nodes[n]) {
+      const bool is_new =
+          !value.known.is_valid() && !std::binary_search(read.begin(), read.end(), value.root);
+      if (is_new) bytes += bytes_of(value.root);
+    }
+    return bytes;
+  }
+
+  // Node n has read its inputs: f(each node that is now the last to read one of them).
+  template <class F>
+  void run(int n, F f) {
+    for (const int root : roots_read_by(n)) {
+      sum_of_readers_[root] -= n;
+      if (--readers_[root] == 1 && sum_of_readers_[root] != whoever_gets_results)
+        f(static_cast<int>(sum_of_readers_[root]));
+    }
+  }
+
+ private:
+  static constexpr int64_t whoever_gets_results = -1;
+
+  int64_t bytes_of(int root) const { return static_cast<int64_t>(draft_.roots[root].bytes); }
+
+  std::vector<int> roots_read_by(int n) const {  // sorted
+    std::vector<int> roots;
+    for (int i = 0; i < draft_.num_inputs(n); ++i) {
+      const SegmentValue& value = draft_.input(n, i);
+      if (!value.known.is_valid()) roots.push_back(value.root);
+    }
+    std::sort(roots.begin(), roots.end());
+    roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+    return roots;
+  }
+
+  const TapeDraft& draft_;
+  std::vector<int> readers_;             // by root: how many nodes have not read it yet
+  std::vector<int64_t> sum_of_readers_;  // by root: the sum of their numbers
+};
+
 class Order {
  public:
   explicit Order(TapeDraft& draft) : draft_(draft), first_(draft.count() + 2) {
@@ -157,25 +224,40 @@ class Order {
   }
   bool is_reached(int n) const { return reached_[n] == round_; }
 
-  // The graph's order, as far as the edges allow; but what only serves values that are sent early
-  // comes as soon as it can.
+  // The graph's order, as far as the edges allow, with two exceptions. What only serves values that
+  // are sent early comes as soon as it can. What needs no more memory than it sets free follows the
+  // node it waited for: it finds its input in the cache, and the next value takes the same place.
   void sort() {
     std::vector<int> pending(draft_.count());
     for (int n = 0; n < draft_.count(); ++n)
       for_each_successor(n, [&](int next) { ++pending[next]; });
     const std::vector<int> ranks = find_ranks();
+    WaitingValues values(draft_);
+    std::vector<bool> is_sorted(draft_.count());
     using Ranked = std::pair<int, int>;
     std::priority_queue<Ranked, std::vector<Ranked>, std::greater<>> ready;
+    const auto add_ready = [&](int n, int after) {
+      const bool is_free = !draft_.is_live(n) || values.growth(n) <= 0;
+      ready.push({is_free ? std::min(ranks[n], after) : ranks[n], n});
+    };
     for (int n = 0; n < draft_.count(); ++n) {
-      if (pending[n] == 0) ready.push({ranks[n], n});
+      if (pending[n] == 0) add_ready(n, ranks[n]);
     }
     int sorted = 0;
-    for (; !ready.empty(); ++sorted) {
-      const int n = ready.top().second;
+    while (!ready.empty()) {
+      const auto [rank, n] = ready.top();
       ready.pop();
-      if (draft_.is_live(n)) draft_.sequence.push_back(n);
+      if (is_sorted[n]) continue;  // it was added twice, as below
+      is_sorted[n] = true;
+      ++sorted;
+      if (draft_.is_live(n)) {
+        draft_.sequence.push_back(n);
+        values.run(n, [&](int last_reader) {
+          if (pending[last_reader] == 0) add_ready(last_reader, rank);
+        });
+      }
       for_each_successor(n, [&](int next) {
-        if (--pending[next] == 0) ready.push({ranks[next], next});
+        if (--pending[next] == 0) add_ready(next, rank);
       });
     }
     check_internal(sorted == draft_.count(), "reads and writes of variables form a cycle");

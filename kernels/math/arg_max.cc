@@ -26,6 +26,39 @@ struct Smaller {
   }
 };
 
+// The first of the best of adjacent elements. The search for the best in a block has no branches;
+// only the block that has it is searched for its place.
+template <class Better, class T>
+LEAT_DEVICE int64_t best_of_adjacent(const T* from, int64_t extent) {
+  using C = ComputeType<T>;
+  constexpr int64_t block = 256, lanes = 32;
+  constexpr C worst = Better::template worst<C>;
+  C best = worst;
+  int64_t best_block = 0;
+  for (int64_t first = 0; first < extent; first += block) {
+    const T* in = from + first;
+    const int64_t n = extent - first < block ? extent - first : block;
+    C found[lanes];
+    for (C& value : found) value = worst;
+    const auto look = [&](int64_t lane, C candidate) {
+      found[lane] = Better{}(candidate, found[lane]) ? candidate : found[lane];
+    };
+    int64_t k = 0;
+    for (; k + lanes <= n; k += lanes) {
+      for (int64_t lane = 0; lane < lanes; ++lane) look(lane, in[k + lane]);
+    }
+    for (; k < n; ++k) look(0, in[k]);
+    for (int64_t lane = 1; lane < lanes; ++lane) look(0, found[lane]);
+    if (Better{}(found[0], best)) {
+      best = found[0];
+      best_block = first;
+    }
+  }
+  int64_t at = best_block;
+  while (at < extent && !(static_cast<C>(from[at]) == best)) ++at;
+  return best == worst ? 0 : at;
+}
+
 // The first of the best among `extent` elements that lie `inner` apart.
 template <class Better, class T>
 struct FindBest {
@@ -35,6 +68,21 @@ struct FindBest {
 
   LEAT_DEVICE void operator()(int64_t i, const Pointers& pointers) const {
     const T* from = pointers.input<T>(0) + i / inner * extent * inner + i % inner;
+    const int64_t at = place_of_best(from);
+    if (index_bytes == 8) {
+      pointers.output<int64_t>()[i] = at;
+    } else if (index_bytes == 4) {
+      pointers.output<int32_t>()[i] = static_cast<int32_t>(at);
+    } else {
+      pointers.output<uint16_t>()[i] = static_cast<uint16_t>(at);
+    }
+  }
+
+ private:
+  LEAT_DEVICE int64_t place_of_best(const T* from) const {
+    if constexpr (has_host_types) {  // a GPU reads with one thread per result
+      if (inner == 1) return best_of_adjacent<Better>(from, extent);
+    }
     ComputeType<T> best = Better::template worst<ComputeType<T>>;
     int64_t at = 0;
     for (int64_t k = 0; k < extent; ++k) {
@@ -44,13 +92,7 @@ struct FindBest {
         at = k;
       }
     }
-    if (index_bytes == 8) {
-      pointers.output<int64_t>()[i] = at;
-    } else if (index_bytes == 4) {
-      pointers.output<int32_t>()[i] = static_cast<int32_t>(at);
-    } else {
-      pointers.output<uint16_t>()[i] = static_cast<uint16_t>(at);
-    }
+    return at;
   }
 };
 

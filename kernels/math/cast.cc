@@ -17,7 +17,7 @@ struct Convert {
   static constexpr bool has_versions = is_common<To>;
 
   template <class T>
-  LEAT_DEVICE To operator()(T x) const {
+  LEAT_DEVICE ComputeType<To> operator()(T x) const {
     if constexpr (is_complex_type<T>) {
       if constexpr (is_complex_type<To>) {
         return To(x);
@@ -28,8 +28,10 @@ struct Convert {
       return To(static_cast<typename To::value_type>(x));
     } else if constexpr (std::is_same_v<To, bool>) {
       return x != T(0);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return x ? ComputeType<To>(1) : ComputeType<To>(0);
     } else {
-      return static_cast<To>(static_cast<ComputeType<To>>(x));
+      return static_cast<ComputeType<To>>(x);
     }
   }
 };
@@ -74,7 +76,7 @@ struct TruncatedConvert {
   }
 
   template <class T>
-  LEAT_DEVICE To operator()(T x) const {
+  LEAT_DEVICE ComputeType<To> operator()(T x) const {
     constexpr int bits = dropped_bits<T, To>();
     if constexpr (bits == 0) {
       return Convert<To>{}(x);

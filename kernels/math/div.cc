@@ -1,24 +1,41 @@
 // leat: cpu+cuda
 // Division and its relatives. Integer division by zero is an error on the CPU.
 #include "kernels/elementwise_ops.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
 
-// x / y towards zero. The one quotient that overflows wraps, as its negation does.
+// For functors of integers: the CPU reports a divisor of 0 as an error.
+struct IntegerDivision {
+  static constexpr const char* invalid = "Integer division by zero";
+  template <class T>
+  requires std::is_integral_v<T> LEAT_DEVICE static bool is_invalid(T, T y) { return y == T(0); }
+};
+
+// x / y towards zero. The one quotient that overflows wraps, as its negation does; x / 0 is x. CPUs
+// divide integers one by one, and doubles, which hold the quotients of 32 bits, in vectors.
 template <class T>
 LEAT_DEVICE T truncated_quotient(T x, T y) {
-  if (y == T(0)) {
-    report_invalid("Integer division by zero");
-    return T(0);
+  constexpr bool is_signed = std::is_signed_v<T>;
+  const bool is_negation = is_signed && y == static_cast<T>(-1);
+  const T divisor = y == T(0) || is_negation ? T(1) : y;
+  T quotient;
+  if constexpr (has_host_types && sizeof(T) < 8) {
+    quotient = static_cast<T>(static_cast<double>(x) / static_cast<double>(divisor));
+  } else {
+    quotient = static_cast<T>(x / divisor);
   }
-  if constexpr (std::is_signed_v<T>) {
-    if (y == T(-1)) return static_cast<T>(-static_cast<std::make_unsigned_t<T>>(x));
-  }
-  return static_cast<T>(x / y);
+  return is_negation ? static_cast<T>(-static_cast<std::make_unsigned_t<T>>(x)) : quotient;
 }
 
-struct Div {
+// What is left of x when y was taken away `quotient` times.
+template <class T>
+LEAT_DEVICE T remainder_of(T x, T y, T quotient) {
+  return static_cast<T>(Wrapping<T>(x) - Wrapping<T>(quotient) * Wrapping<T>(y));
+}
+
+struct Div : IntegerDivision {
   static constexpr int cost = 5;
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
@@ -38,17 +55,19 @@ struct DivNoNan {
   }
 };
 
-struct FloorDiv {
+struct FloorDiv : IntegerDivision {
   static constexpr int cost = 10;
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
       const T quotient = truncated_quotient(x, y);
       if constexpr (std::is_signed_v<T>) {
-        if ((x < T(0)) != (y < T(0)) && y != T(-1) && quotient * y != x)
-          return static_cast<T>(quotient - 1);
+        const bool rounds_up =
+            ((x < T(0)) != (y < T(0))) & (y != T(-1)) & (remainder_of(x, y, quotient) != T(0));
+        return rounds_up ? static_cast<T>(quotient - 1) : quotient;
+      } else {
+        return quotient;
       }
-      return quotient;
     } else {
       return std::floor(x / y);
     }
@@ -83,21 +102,16 @@ std::vector<Kernel> rounded_quotient_kernels() {
 }
 
 // The remainder of FloorDiv: it has the sign of y.
-struct FloorMod {
+struct FloorMod : IntegerDivision {
   static constexpr int cost = 20;
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
-      if (y == T(0)) {
-        report_invalid("Integer division by zero");
-        return T(0);
-      }
+      const T rest = remainder_of(x, y, truncated_quotient(x, y));
       if constexpr (std::is_signed_v<T>) {
-        if (y == T(-1)) return T(0);
-        const T rest = static_cast<T>(x % y);
-        return rest != T(0) && (rest < T(0)) != (y < T(0)) ? static_cast<T>(rest + y) : rest;
+        return (rest != T(0)) & ((rest < T(0)) != (y < T(0))) ? static_cast<T>(rest + y) : rest;
       } else {
-        return static_cast<T>(x % y);
+        return rest;
       }
     } else {
       const T rest = std::fmod(x, y);
@@ -106,7 +120,7 @@ struct FloorMod {
   }
 };
 
-struct TruncateDiv {
+struct TruncateDiv : IntegerDivision {
   static constexpr bool has_versions = false;
   static constexpr int cost = 5;
   template <class T>
@@ -120,17 +134,13 @@ struct TruncateDiv {
 };
 
 // The remainder of TruncateDiv: it has the sign of x.
-struct TruncateMod {
+struct TruncateMod : IntegerDivision {
   static constexpr bool has_versions = false;
   static constexpr int cost = 20;
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
-      if (y == T(0)) {
-        report_invalid("Integer division by zero");
-        return T(0);
-      }
-      return y == T(-1) ? T(0) : static_cast<T>(x % y);
+      return remainder_of(x, y, truncated_quotient(x, y));
     } else {
       return std::fmod(x, y);
     }

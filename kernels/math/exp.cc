@@ -2,6 +2,7 @@
 // leat: fast-math-loops
 // Exp, Log and Pow; Expm1 and Log1p; Erf and Erfc.
 #include "kernels/elementwise_ops.h"
+#include "kernels/powers.h"
 
 #include "kernels/math/complex_math.h"
 
@@ -74,6 +75,10 @@ struct Pow {
     } else {
       return std::pow(x, y);
     }
+  }
+  template <class T, class Loop>
+  requires std::is_floating_point_v<T> LEAT_DEVICE static bool for_repeated(T y, const Loop& loop) {
+    return for_usual_exponent(y, loop);
   }
 };
 

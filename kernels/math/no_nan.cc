@@ -9,14 +9,12 @@ namespace leat {
 namespace {
 
 struct MulNoNan {
-  static constexpr bool has_versions = false;
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
     return y == T(0) ? T(0) : x * y;
   }
 };
 struct Xdivy {
-  static constexpr bool has_versions = false;
   static constexpr int cost = 5;
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {

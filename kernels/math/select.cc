@@ -1,6 +1,7 @@
 // leat: cpu+cuda
 // Select and SelectV2: choose one of two values by a condition.
 #include "kernels/elementwise.h"
+#include "kernels/moved_elements.h"
 
 namespace leat {
 namespace {
@@ -39,31 +40,41 @@ void infer_select_v2(ShapeContext& c) {
   c.set_output(0, broadcast(broadcast(c.input(0), c.input(1)), c.input(2)));
 }
 
-template <class Supported>
-Kernel select_kernel() {
+// Elements only move: one instance per size.
+template <class Bind>
+BoundKernel visit_elements(DType dtype, Bind bind) {
+  if constexpr (has_host_types) {
+    return visit_moved(dtype, bind);
+  } else {
+    switch (dtype_size(dtype)) {
+      case 1:
+        return bind(TypeTag<uint8_t>{});
+      case 2:
+        return bind(TypeTag<uint16_t>{});
+      case 4:
+        return bind(TypeTag<uint32_t>{});
+      default:
+        return bind(TypeTag<uint64_t>{});
+    }
+  }
+}
+
+std::vector<Kernel> kernels() {
   Kernel kernel;
   kernel.device = kernel_device;
-  kernel.types = {{"T", Supported::list()}};
+  kernel.types = {{"T", std::conditional_t<has_host_types, AllTypes, NumberAndBoolTypes>::list()}};
   kernel.prepare = [](const KernelRequest& request) {
     Shape condition = request.inputs[0].shape;
     if (request.node.op == "Select")
       condition = condition_shape(condition, request.outputs[0].shape);
     const Shape inputs[] = {condition, request.inputs[1].shape, request.inputs[2].shape};
     const BroadcastPlan plan = plan_broadcast(request.outputs[0].shape, inputs);
-    BoundKernel kernel = visit_type(Supported{}, request.outputs[0].dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    BoundKernel kernel = visit_elements(request.outputs[0].dtype, [&]<class T>(TypeTag<T>) {
       return bind_elementwise<Choose, T, bool, T, T>({}, plan);
     });
     return share_where_equal(std::move(kernel), request);
   };
-  return kernel;
-}
-
-std::vector<Kernel> kernels() {
-  std::vector<Kernel> out = {select_kernel<NumberAndBoolTypes>()};
-  if constexpr (has_host_types)
-    out.push_back(select_kernel<Types<complex64, complex128, std::string>>());
-  return out;
+  return {kernel};
 }
 
 Output select_v1(const Output& condition, const Output& t, const Output& e) {

@@ -10,15 +10,15 @@ namespace {
 struct Sin   { static constexpr int cost = 10; template <class T> LEAT_DEVICE T operator()(T x) const { return std::sin(x); } };
 struct Cos   { static constexpr int cost = 10; template <class T> LEAT_DEVICE T operator()(T x) const { return std::cos(x); } };
 struct Tan   { static constexpr int cost = 20; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return std::tan(x); } };
-struct Asin  { static constexpr int cost = 20; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return std::asin(x); } };
-struct Acos  { static constexpr int cost = 20; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return std::acos(x); } };
-struct Atan  { static constexpr int cost = 20; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return std::atan(x); } };
+struct Asin  { static constexpr int cost = 20; template <class T> LEAT_DEVICE T operator()(T x) const { return std::asin(x); } };
+struct Acos  { static constexpr int cost = 20; template <class T> LEAT_DEVICE T operator()(T x) const { return std::acos(x); } };
+struct Atan  { static constexpr int cost = 20; template <class T> LEAT_DEVICE T operator()(T x) const { return std::atan(x); } };
 struct Sinh  { static constexpr int cost = 20; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return std::sinh(x); } };
 struct Cosh  { static constexpr int cost = 20; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return std::cosh(x); } };
 struct Asinh { static constexpr int cost = 30; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return std::asinh(x); } };
 struct Acosh { static constexpr int cost = 30; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return std::acosh(x); } };
 struct Atanh { static constexpr int cost = 30; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return std::atanh(x); } };
-struct Atan2 { static constexpr int cost = 30; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T y, T x) const { return std::atan2(y, x); } };
+struct Atan2 { static constexpr int cost = 30; template <class T> LEAT_DEVICE T operator()(T y, T x) const { return std::atan2(y, x); } };
 // clang-format on
 
 template <class F>

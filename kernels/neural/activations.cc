@@ -9,14 +9,15 @@ namespace {
 struct Relu6 {
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
-    return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
+    const T below = x > T(6) ? T(6) : x;
+    return below < T(0) ? T(0) : below;
   }
 };
 // A product, like ReluGrad.
 struct Relu6Grad {
   template <class T>
   LEAT_DEVICE T operator()(T dy, T x) const {
-    return static_cast<T>(dy * T(x > T(0) && x < T(6)));
+    return static_cast<T>(dy * (x > T(0) && x < T(6) ? T(1) : T(0)));
   }
 };
 

@@ -7,7 +7,9 @@
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
+#include "kernels/cpu_loops.h"
 #include "kernels/examples.h"
+#include "kernels/powers.h"
 
 namespace leat {
 namespace {
@@ -39,6 +41,93 @@ struct Normalisation {
   }
 };
 
+// The usual radii are small: loops over blocks of channels, with the neighbours on both sides.
+constexpr int64_t small_radius = 16, block = 128;
+
+// to[i] = f(first + i) where that is a channel, else 0; i < n.
+template <class F>
+LEAT_INLINE inline void fill_block(int64_t first, int64_t n, int64_t channels, float* to, F f) {
+  const int64_t begin = std::clamp<int64_t>(-first, 0, n),
+                end = std::clamp<int64_t>(channels - first, begin, n);
+  std::fill(to, to + begin, 0.0F);
+  for (int64_t i = begin; i < end; ++i) to[i] = f(first + i);
+  std::fill(to + end, to + n, 0.0F);
+}
+
+// sums[i] = from[i] + … + from[i + 2 * radius]; i < n.
+LEAT_INLINE inline void add_neighbours(const float* from, int64_t radius, int64_t n, float* sums) {
+  constexpr int64_t lanes = 32;
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    float total[lanes] = {};
+    for (int64_t k = 0; k <= 2 * radius; ++k) {
+      for (int64_t lane = 0; lane < lanes; ++lane) total[lane] += from[i + k + lane];
+    }
+    for (int64_t lane = 0; lane < lanes; ++lane) sums[i + lane] = total[lane];
+  }
+  for (; i < n; ++i) {
+    float total = 0;
+    for (int64_t k = 0; k <= 2 * radius; ++k) total += from[i + k];
+    sums[i] = total;
+  }
+}
+
+// norms[i] = bias + alpha * the sum of the neighbours' squares of channel first + i; i < n <= block
+// + 2 * radius.
+template <class T>
+LEAT_INLINE inline void find_norms(const Normalisation& by, const T* x, int64_t channels,
+                                   int64_t first, int64_t n, float* norms) {
+  float squares[block + 4 * small_radius];
+  fill_block(first - by.radius, n + 2 * by.radius, channels, squares,
+             [=](int64_t c) LEAT_INLINE { return float(x[c]) * float(x[c]); });
+  add_neighbours(squares, by.radius, n, norms);
+  for (int64_t i = 0; i < n; ++i) norms[i] = by.bias + by.alpha * norms[i];
+}
+
+// factors[i] = norms[i] ^ -beta; i < n.
+LEAT_INLINE inline void find_factors(float beta, const float* norms, int64_t n, float* factors) {
+  const auto loop = [=](auto power) LEAT_INLINE {
+    for (int64_t i = 0; i < n; ++i) factors[i] = power(norms[i]);
+  };
+  if (for_usual_exponent(-beta, loop)) return;
+  for (int64_t i = 0; i < n; ++i) factors[i] = std::pow(norms[i], -beta);
+}
+
+// A pixel, where the radius is small.
+template <class T>
+LEAT_INLINE inline void normalise(const Normalisation& by, const T* x, int64_t channels, T* y) {
+  float norms[block], factors[block];
+  for (int64_t first = 0; first < channels; first += block) {
+    const int64_t n = std::min(block, channels - first);
+    find_norms(by, x, channels, first, n, norms);
+    find_factors(by.beta, norms, n, factors);
+    for (int64_t i = 0; i < n; ++i) y[first + i] = T(float(x[first + i]) * factors[i]);
+  }
+}
+
+// The same for the gradient.
+template <class T>
+LEAT_INLINE inline void differentiate(const Normalisation& by, const T* dy, const T* x, const T* y,
+                                      int64_t channels, T* dx) {
+  constexpr int64_t widest = block + 2 * small_radius;
+  float norms[widest], slopes[widest], sums[block], factors[block];
+  for (int64_t first = 0; first < channels; first += block) {
+    const int64_t n = std::min(block, channels - first), low = first - by.radius;
+    find_norms(by, x, channels, low, n + 2 * by.radius, norms);
+    const float* const norm = norms;
+    const float scale = -2 * by.alpha * by.beta;
+    fill_block(low, n + 2 * by.radius, channels, slopes, [=](int64_t c) LEAT_INLINE {
+      return scale * float(y[c]) / norm[c - low] * float(dy[c]);
+    });
+    add_neighbours(slopes, by.radius, n, sums);
+    find_factors(by.beta, norms + by.radius, n, factors);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t c = first + i;
+      dx[c] = T(sums[i] * float(x[c]) + factors[i] * float(dy[c]));
+    }
+  }
+}
+
 // f(normalisation, arguments, first element, channels) for each pixel.
 template <class F>
 BoundKernel for_each_pixel(const KernelRequest& request, F f) {
@@ -61,6 +150,9 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
       request, [](const Normalisation& n, const Arguments& a, int64_t at, int64_t channels) {
         const T* x = a.input<T>(0) + at;
         T* y = a.output<T>() + at;
+        if (n.radius <= small_radius) {
+          return vectorized([=]() LEAT_INLINE { normalise(n, x, channels, y); });
+        }
         n.for_each_channel(x, channels, [&](int64_t c, int64_t, int64_t, float norm) {
           y[c] = T(float(x[c]) * std::pow(norm, -n.beta));
         });
@@ -73,6 +165,9 @@ BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& request) {
       request, [](const Normalisation& n, const Arguments& a, int64_t at, int64_t channels) {
         const T *dy = a.input<T>(0) + at, *x = a.input<T>(1) + at, *y = a.input<T>(2) + at;
         T* dx = a.output<T>() + at;
+        if (n.radius <= small_radius) {
+          return vectorized([=]() LEAT_INLINE { differentiate(n, dy, x, y, channels, dx); });
+        }
         std::fill_n(dx, channels, T(0));
         n.for_each_channel(x, channels, [&](int64_t c, int64_t begin, int64_t end, float norm) {
           const float slope = -2 * n.alpha * n.beta * float(y[c]) / norm * float(dy[c]);

@@ -1,3 +1,4 @@
+// leat: fast-math-loops
 // The shape functions of poolings, and their loops over the channels of a pixel. Channels-first
 // images are treated as one image per channel.
 #include "kernels/neural/pooling.h"
@@ -159,6 +160,22 @@ constexpr T lowest() {
   }
 }
 
+// Calls f(first, n) for blocks of n channels, which stay in the first-level cache.
+inline constexpr int64_t channel_block = 64;
+template <class F>
+LEAT_INLINE inline void for_channel_blocks(int64_t channels, F f) {
+  for (int64_t first = 0; first < channels; first += channel_block)
+    f(first, std::min(channel_block, channels - first));
+}
+
+// Calls f(row of the output, its column) for each output pixel of rows [begin, end).
+template <class F>
+LEAT_INLINE inline void for_each_pixel(const Pool& p, int64_t begin, int64_t end, F f) {
+  for (int64_t row = begin; row < end; ++row) {
+    for (int64_t ox = 0; ox < p.width.out; ++ox) f(row, ox);
+  }
+}
+
 constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
   const Pool p = pool_of(r.node, r.inputs[0].shape);
@@ -166,22 +183,27 @@ constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> 
   return bound_kernel(cost_ns(p), [p](const Arguments& a) {
     const T* x = a.input<T>(0);
     T* y = a.output<T>();
-    a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels),
-                           [&](int64_t begin, int64_t end) {
-                             run_loop<T>([=]() LEAT_INLINE {
-                               for (int64_t row = begin; row < end; ++row) {
-                                 for (int64_t ox = 0; ox < p.width.out; ++ox) {
-                                   T* best = y + (row * p.width.out + ox) * p.channels;
-                                   std::fill_n(best, p.channels, lowest<T>());
-                                   p.for_each_tap(row, ox, [=](int64_t pixel) LEAT_INLINE {
-                                     const T* from = x + pixel * p.channels;
-                                     for (int64_t c = 0; c < p.channels; ++c)
-                                       best[c] = C(best[c]) < C(from[c]) ? from[c] : best[c];
-                                   });
-                                 }
-                               }
-                             });
-                           });
+    const auto pool_rows = [=](int64_t begin, int64_t end) {
+      run_loop<T>([=]() LEAT_INLINE {
+        for_each_pixel(p, begin, end, [=](int64_t row, int64_t ox) LEAT_INLINE {
+          T* to = y + (row * p.width.out + ox) * p.channels;
+          for_channel_blocks(p.channels, [=](int64_t first, int64_t n) LEAT_INLINE {
+            C best[channel_block];
+            C* const largest = best;
+            for (int64_t c = 0; c < n; ++c) largest[c] = lowest<T>();
+            p.for_each_tap(row, ox, [=](int64_t pixel) LEAT_INLINE {
+              const T* from = x + pixel * p.channels + first;
+              for (int64_t c = 0; c < n; ++c) {
+                const C value = from[c];
+                largest[c] = largest[c] < value ? value : largest[c];
+              }
+            });
+            for (int64_t c = 0; c < n; ++c) to[first + c] = T(largest[c]);
+          });
+        });
+      });
+    };
+    a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels), pool_rows);
   });
 };
 
@@ -217,6 +239,8 @@ LEAT_INLINE inline void for_each_largest(const Pool& p, const T* x, int64_t begi
   }
 }
 
+// The gradient of each output goes to the first of its largest inputs. Every tap adds something, 0
+// to the others: a loop without branches.
 constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
                                                   const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
@@ -225,12 +249,48 @@ constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
   return bound_kernel(2 * cost_ns(p), [p](const Arguments& a) {
     const T *x = a.input<T>(0), *dy = a.input<T>(2);
     T* dx = a.output<T>();
-    for_zeroed_images(a, p, dx, p.x_elements() / p.images, [=](int64_t begin, int64_t end) {
+    const auto add_rows = [=](int64_t begin, int64_t end) {
       run_loop<T>([=]() LEAT_INLINE {
-        for_each_largest(p, x, begin, end, [=](int64_t y, int64_t at) LEAT_INLINE {
-          dx[at] = T(C(dx[at]) + C(dy[y]));
+        for_each_pixel(p, begin, end, [=](int64_t row, int64_t ox) LEAT_INLINE {
+          const T* from = dy + (row * p.width.out + ox) * p.channels;
+          for_channel_blocks(p.channels, [=](int64_t first, int64_t n) LEAT_INLINE {
+            using Tap = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
+            C best[channel_block];
+            Tap where[channel_block];
+            C* const largest = best;
+            Tap* const at = where;
+            Tap tap = 0;
+            p.for_each_tap(row, ox, [=, &tap](int64_t pixel) LEAT_INLINE {
+              const T* value = x + pixel * p.channels + first;
+              if (tap == 0) {
+                for (int64_t c = 0; c < n; ++c) largest[c] = value[c], at[c] = 0;
+              } else {
+                for (int64_t c = 0; c < n; ++c) {
+                  const C candidate = value[c];
+                  const bool better = largest[c] < candidate;
+                  largest[c] = better ? candidate : largest[c];
+                  at[c] = better ? tap : at[c];
+                }
+              }
+              ++tap;
+            });
+            tap = 0;
+            p.for_each_tap(row, ox, [=, &tap](int64_t pixel) LEAT_INLINE {
+              T* sum = dx + pixel * p.channels + first;
+              C updated[channel_block];  // a store might change what the next load reads
+              for (int64_t c = 0; c < n; ++c) {
+                const C old = sum[c], gradient = from[first + c];
+                updated[c] = at[c] == tap ? C(old + gradient) : old;
+              }
+              for (int64_t c = 0; c < n; ++c) sum[c] = T(updated[c]);
+              ++tap;
+            });
+          });
         });
       });
+    };
+    for_zeroed_images(a, p, dx, p.x_elements() / p.images, [=](int64_t begin, int64_t end) {
+      add_rows(begin * p.rows_per_image(), end * p.rows_per_image());
     });
   });
 };
@@ -248,8 +308,7 @@ constexpr auto prepare_max_gradient_gradient = []<class T>(TypeTag<T>,
   });
 };
 
-// Sums in float for 16-bit floats; a block of channels at a time stays in registers or close to
-// them.
+// Sums in float for 16-bit floats.
 constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
   const Pool p = pool_of(r.node, r.inputs[0].shape);
@@ -257,28 +316,24 @@ constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r)
   return bound_kernel(cost_ns(p), [p](const Arguments& a) {
     const T* x = a.input<T>(0);
     T* y = a.output<T>();
-    a.stream->parallel_for(
-        p.rows(), grain(p, p.width.out * p.channels), [&](int64_t begin, int64_t end) {
-          vectorized([=]() LEAT_INLINE {
-            constexpr int64_t width = 64;
-            C sum[width];
-            for (int64_t row = begin; row < end; ++row) {
-              for (int64_t ox = 0; ox < p.width.out; ++ox) {
-                for (int64_t first = 0; first < p.channels; first += width) {
-                  const int64_t n = std::min(width, p.channels - first);
-                  std::fill_n(sum, n, C(0));
-                  C* const total = sum;
-                  const int64_t count = p.for_each_tap(row, ox, [=](int64_t pixel) LEAT_INLINE {
-                    const T* from = x + pixel * p.channels + first;
-                    for (int64_t c = 0; c < n; ++c) total[c] += C(from[c]);
-                  });
-                  T* to = y + (row * p.width.out + ox) * p.channels + first;
-                  for (int64_t c = 0; c < n; ++c) to[c] = T(sum[c] / C(count));
-                }
-              }
-            }
+    const auto pool_rows = [=](int64_t begin, int64_t end) {
+      vectorized([=]() LEAT_INLINE {
+        for_each_pixel(p, begin, end, [=](int64_t row, int64_t ox) LEAT_INLINE {
+          T* to = y + (row * p.width.out + ox) * p.channels;
+          for_channel_blocks(p.channels, [=](int64_t first, int64_t n) LEAT_INLINE {
+            C sum[channel_block];
+            C* const total = sum;
+            for (int64_t c = 0; c < n; ++c) total[c] = C(0);
+            const int64_t count = p.for_each_tap(row, ox, [=](int64_t pixel) LEAT_INLINE {
+              const T* from = x + pixel * p.channels + first;
+              for (int64_t c = 0; c < n; ++c) total[c] += C(from[c]);
+            });
+            for (int64_t c = 0; c < n; ++c) to[first + c] = T(total[c] / C(count));
           });
         });
+      });
+    };
+    a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels), pool_rows);
   });
 };
 
@@ -298,6 +353,7 @@ constexpr auto prepare_average_gradient = []<class T>(TypeTag<T>,
             const C share = C(1) / C(p.count_taps(row, ox));
             p.for_each_tap(row, ox, [=](int64_t pixel) LEAT_INLINE {
               T* to = dx + pixel * p.channels;
+              LEAT_INDEPENDENT_ITERATIONS
               for (int64_t c = 0; c < p.channels; ++c) to[c] = T(C(to[c]) + C(from[c]) * share);
             });
           }

@@ -1,6 +1,7 @@
 // leat: cpu+cuda
 // leat: fast-math-loops
 // Optimizers that shrink weights towards 0 (l1, l2): FTRL, the proximal ones, dual averaging.
+#include <bit>
 #include <cmath>
 
 #include "kernels/update_rule.h"
@@ -24,8 +25,8 @@ LEAT_DEVICE C shrunk(C x, C limit) {
 }
 
 // With `scaled` (multiply_linear_by_lr), `linear` holds its usual value times lr. As in TensorFlow,
-// only sparse updates check the rates and keep NaN.
-template <class C, bool has_shrinkage, bool is_sparse>
+// only sparse updates check the rates and keep NaN. `takes_root`: lr_power is -0.5.
+template <class C, bool has_shrinkage, bool is_sparse, bool takes_root = false>
 struct FtrlRule {
   static constexpr int variables = 3;  // var, accum, linear
   C rate, l1, l2, shrinkage, power;
@@ -44,7 +45,15 @@ struct FtrlRule {
           "l2 shrinkage regularization strength is not a non-negative scalar: ", shrinkage);
     check(power >= C(0), "lr_power is not a non-positive scalar: ", -power);
   }
-  LEAT_DEVICE C root(C x) const { return power == C(0.5) ? std::sqrt(x) : std::pow(x, power); }
+  LEAT_DEVICE C root(C x) const { return takes_root ? std::sqrt(x) : std::pow(x, power); }
+  template <class Run>
+  void for_rates(const Run& run) const {
+    if (power == C(0.5)) {
+      run(std::bit_cast<FtrlRule<C, has_shrinkage, is_sparse, true>>(*this));
+    } else {
+      run(*this);
+    }
+  }
   LEAT_DEVICE void operator()(C* v, C g) const {
     const C shrinking = has_shrinkage ? g + C(2) * shrinkage * v[0] : g;
     const C accum = v[1] + g * g, before = root(v[1]), after = root(accum);
