@@ -185,13 +185,13 @@ constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> 
     T* y = a.output<T>();
     const auto pool_rows = [=](int64_t begin, int64_t end) {
       run_loop<T>([=]() LEAT_INLINE {
-        for_each_pixel(p, begin, end, [=](int64_t row, int64_t ox) LEAT_INLINE {
+        for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
           T* to = y + (row * p.width.out + ox) * p.channels;
-          for_channel_blocks(p.channels, [=](int64_t first, int64_t n) LEAT_INLINE {
+          for_channel_blocks(p.channels, [&](int64_t first, int64_t n) LEAT_INLINE {
             C best[channel_block];
             C* const largest = best;
             for (int64_t c = 0; c < n; ++c) largest[c] = lowest<T>();
-            p.for_each_tap(row, ox, [=](int64_t pixel) LEAT_INLINE {
+            p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
               const T* from = x + pixel * p.channels + first;
               for (int64_t c = 0; c < n; ++c) {
                 const C value = from[c];
@@ -251,16 +251,16 @@ constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
     T* dx = a.output<T>();
     const auto add_rows = [=](int64_t begin, int64_t end) {
       run_loop<T>([=]() LEAT_INLINE {
-        for_each_pixel(p, begin, end, [=](int64_t row, int64_t ox) LEAT_INLINE {
+        for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
           const T* from = dy + (row * p.width.out + ox) * p.channels;
-          for_channel_blocks(p.channels, [=](int64_t first, int64_t n) LEAT_INLINE {
+          for_channel_blocks(p.channels, [&](int64_t first, int64_t n) LEAT_INLINE {
             using Tap = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
             C best[channel_block];
             Tap where[channel_block];
             C* const largest = best;
             Tap* const at = where;
             Tap tap = 0;
-            p.for_each_tap(row, ox, [=, &tap](int64_t pixel) LEAT_INLINE {
+            p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
               const T* value = x + pixel * p.channels + first;
               if (tap == 0) {
                 for (int64_t c = 0; c < n; ++c) largest[c] = value[c], at[c] = 0;
@@ -275,7 +275,7 @@ constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
               ++tap;
             });
             tap = 0;
-            p.for_each_tap(row, ox, [=, &tap](int64_t pixel) LEAT_INLINE {
+            p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
               T* sum = dx + pixel * p.channels + first;
               C updated[channel_block];  // a store might change what the next load reads
               for (int64_t c = 0; c < n; ++c) {
@@ -318,13 +318,13 @@ constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r)
     T* y = a.output<T>();
     const auto pool_rows = [=](int64_t begin, int64_t end) {
       vectorized([=]() LEAT_INLINE {
-        for_each_pixel(p, begin, end, [=](int64_t row, int64_t ox) LEAT_INLINE {
+        for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
           T* to = y + (row * p.width.out + ox) * p.channels;
-          for_channel_blocks(p.channels, [=](int64_t first, int64_t n) LEAT_INLINE {
+          for_channel_blocks(p.channels, [&](int64_t first, int64_t n) LEAT_INLINE {
             C sum[channel_block];
             C* const total = sum;
             for (int64_t c = 0; c < n; ++c) total[c] = C(0);
-            const int64_t count = p.for_each_tap(row, ox, [=](int64_t pixel) LEAT_INLINE {
+            const int64_t count = p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
               const T* from = x + pixel * p.channels + first;
               for (int64_t c = 0; c < n; ++c) total[c] += C(from[c]);
             });
