@@ -3,6 +3,7 @@
 // images are treated as one image per channel.
 #include "kernels/neural/pooling.h"
 
+#include <cstring>
 #include <limits>
 
 #include "graph/shape_inference.h"
@@ -160,11 +161,71 @@ constexpr T lowest() {
   }
 }
 
+// Channels that stay in registers while all taps of a pixel are looked at.
+using Lanes [[gnu::vector_size(64)]] = float;
+constexpr int64_t lanes = sizeof(Lanes) / sizeof(float);
+
+// The largest values of count * lanes channels.
+template <int count>
+LEAT_INLINE inline void pool_lanes(const Pool& p, int64_t row, int64_t ox, const float* x,
+                                   float* to) {
+  Lanes best[count];
+  for (Lanes& b : best) b = Lanes{} + lowest<float>();
+  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+    for (int i = 0; i < count; ++i) {
+      Lanes value;
+      std::memcpy(&value, x + pixel * p.channels + i * lanes, sizeof value);
+      best[i] = best[i] < value ? value : best[i];
+    }
+  });
+  std::memcpy(to, best, sizeof best);
+}
+
+// Adds the gradients of so many channels to the first of their largest inputs.
+LEAT_INLINE inline void add_to_largest(const Pool& p, int64_t row, int64_t ox, const float* x,
+                                       const float* dy, float* dx) {
+  using Numbers [[gnu::vector_size(64)]] = int32_t;
+  Lanes best = {}, gradient;
+  Numbers where = {};
+  std::memcpy(&gradient, dy, sizeof gradient);
+  int32_t tap = 0;
+  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+    Lanes value;
+    std::memcpy(&value, x + pixel * p.channels, sizeof value);
+    const Numbers is_larger = tap == 0 ? Numbers{} - 1 : best < value;
+    best = is_larger ? value : best;
+    where = is_larger ? Numbers{} + tap : where;
+    ++tap;
+  });
+  tap = 0;
+  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+    float* const to = dx + pixel * p.channels;
+    Lanes sum;
+    std::memcpy(&sum, to, sizeof sum);
+    sum = where == tap ? sum + gradient : sum;
+    std::memcpy(to, &sum, sizeof sum);
+    ++tap;
+  });
+}
+
+// Of as many channels as fill registers; how many those are.
+LEAT_INLINE inline int64_t pool_in_registers(const Pool& p, int64_t row, int64_t ox, const float* x,
+                                             float* to) {
+  int64_t first = 0;
+  for (; first + 4 * lanes <= p.channels; first += 4 * lanes)
+    pool_lanes<4>(p, row, ox, x + first, to + first);
+  for (; first + 2 * lanes <= p.channels; first += 2 * lanes)
+    pool_lanes<2>(p, row, ox, x + first, to + first);
+  for (; first + lanes <= p.channels; first += lanes)
+    pool_lanes<1>(p, row, ox, x + first, to + first);
+  return first;
+}
+
 // Calls f(first, n) for blocks of n channels, which stay in the first-level cache.
 inline constexpr int64_t channel_block = 64;
 template <class F>
-LEAT_INLINE inline void for_channel_blocks(int64_t channels, F f) {
-  for (int64_t first = 0; first < channels; first += channel_block)
+LEAT_INLINE inline void for_channel_blocks(int64_t channels, F f, int64_t from = 0) {
+  for (int64_t first = from; first < channels; first += channel_block)
     f(first, std::min(channel_block, channels - first));
 }
 
@@ -187,7 +248,9 @@ constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> 
       run_loop<T>([=]() LEAT_INLINE {
         for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
           T* to = y + (row * p.width.out + ox) * p.channels;
-          for_channel_blocks(p.channels, [&](int64_t first, int64_t n) LEAT_INLINE {
+          int64_t done = 0;
+          if constexpr (std::is_same_v<T, float>) done = pool_in_registers(p, row, ox, x, to);
+          const auto pool_block = [&](int64_t first, int64_t n) LEAT_INLINE {
             C best[channel_block];
             C* const largest = best;
             for (int64_t c = 0; c < n; ++c) largest[c] = lowest<T>();
@@ -199,7 +262,8 @@ constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> 
               }
             });
             for (int64_t c = 0; c < n; ++c) to[first + c] = T(largest[c]);
-          });
+          };
+          for_channel_blocks(p.channels, pool_block, done);
         });
       });
     };
@@ -253,7 +317,12 @@ constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
       run_loop<T>([=]() LEAT_INLINE {
         for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
           const T* from = dy + (row * p.width.out + ox) * p.channels;
-          for_channel_blocks(p.channels, [&](int64_t first, int64_t n) LEAT_INLINE {
+          int64_t done = 0;
+          if constexpr (std::is_same_v<T, float>) {
+            for (; done + lanes <= p.channels; done += lanes)
+              add_to_largest(p, row, ox, x + done, from + done, dx + done);
+          }
+          const auto add_block = [&](int64_t first, int64_t n) LEAT_INLINE {
             using Tap = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
             C best[channel_block];
             Tap where[channel_block];
@@ -285,7 +354,8 @@ constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
               for (int64_t c = 0; c < n; ++c) sum[c] = T(updated[c]);
               ++tap;
             });
-          });
+          };
+          for_channel_blocks(p.channels, add_block, done);
         });
       });
     };
