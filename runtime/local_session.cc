@@ -218,6 +218,7 @@ void LocalSession::build(Entry& entry) {
         graph_, {.signature = entry.signature,
                  .placement = placement_,
                  .simplify = simplify_extent(options_.simplify, options_.simplify_arithmetic),
+                 .fuse = options_.fuse,
                  .after_pass = {}});
   }
   entry.edges = partitioned.edges.size();
