@@ -149,7 +149,7 @@ TEST(Rewrites, ComputeInvariantsOfALoopOnce) {
                                  0, ones_like(w));
   Tensor weights(f32, {16, 16});
   for (int k = 0; k < 256; ++k) weights.data<float>()[k] = 0.01F * static_cast<float>(k % 17 - 8);
-  Session all(g), plain(g, {.simplify = false});
+  Session all(g, {.fuse = false}), plain(g, {.simplify = false});  // a node each
   for (const int iterations : {0, 1, 5}) {
     SCOPED_TRACE(iterations);
     const Feeds feeds = {{w, weights}, {n, Tensor::scalar(iterations)}};
