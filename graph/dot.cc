@@ -77,7 +77,7 @@ class Dot {
       const size_t slash = node->name.rfind('/');
       const std::string_view last =
           std::string_view(node->name).substr(slash == std::string::npos ? 0 : slash + 1);
-      const std::string op = node->is("_Fused") ? fused_title(node->view()) : node->op->name;
+      const std::string op = op_title(node->view());
       const std::string label = last == op ? op : concat(last, "\n", op);
       line(depth, concat("n", node->id, " [label=", quoted(label), ", tooltip=", quoted(node->name),
                          "];"));

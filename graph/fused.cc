@@ -231,9 +231,10 @@ AttrMap fused_attrs(const Graph& body, const std::vector<Output>& inputs,
           {"ops", std::move(ops)}};
 }
 
-std::string fused_title(const NodeView& fused) {
+std::string op_title(const NodeView& node) {
   constexpr size_t most = 4;
-  const auto& ops = fused.attr<std::vector<std::string>>("ops");
+  if (node.op != "_Fused" || !node.has("ops")) return std::string(node.op);
+  const auto& ops = node.attr<std::vector<std::string>>("ops");
   std::string out;
   for (size_t i = 0; i < std::min(ops.size(), most); ++i)
     out += concat(i == 0 ? "" : " + ", ops[i]);

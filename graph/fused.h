@@ -78,7 +78,8 @@ class FusedProgram {
 // are named "0", "1", …, as the inputs are.
 AttrMap fused_attrs(const Graph& body, const std::vector<Output>& inputs,
                     const std::vector<Output>& results);
-// "BiasAdd + Relu": the ops in order, without constants; long lists are cut.
-std::string fused_title(const NodeView& fused);
+// What a picture calls the op of a node: its name, or, of a `_Fused` node, those of its members:
+// "BiasAdd + Relu". Long lists are cut.
+std::string op_title(const NodeView& node);
 
 }  // namespace leat

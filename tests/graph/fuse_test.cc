@@ -39,7 +39,7 @@ std::string fused(Graph graph, const StepSignature& signature) {
     out += node->name + " =";
     for (const Output& input : node->inputs) out += " " + input.name();
     for (const Node* control : node->control_inputs) out += " ^" + control->name;
-    out += "; " + (node->is("_Fused") ? fused_title(node->view()) : node->op->name) + "\n";
+    out += "; " + op_title(node->view()) + "\n";
   }
   return out;
 }

@@ -101,6 +101,21 @@ TEST(ViewModel, PairIsOneCableFromProducerToConsumer) {
   EXPECT_EQ(view.devices[1].nodes, 3);  // no Recv
 }
 
+TEST(ViewModel, NamesTheOpsOfAFusedNode) {
+  const char* const device = "/job:worker/replica:0/task:0/device:CPU:0";
+  const std::vector<WrittenNode> nodes = {
+      {"images", "_Feed", device, {}, {}, {}},
+      {"dense/Relu",
+       "_Fused",
+       device,
+       {"images"},
+       {{"ops", std::vector<std::string>{"MatMul", "BiasAdd", "Relu"}}},
+       {}}};
+  const ViewModel view = make_view(nodes, {.depth = 9});
+  const auto is_it = [](const ViewBox& box) { return box.op == "MatMul + BiasAdd + Relu"; };
+  EXPECT_TRUE(std::any_of(view.boxes.begin(), view.boxes.end(), is_it));
+}
+
 TEST(ViewModel, ScopesFoldPerDevice) {
   const ViewModel view = make_view(small_net().nodes, {.depth = 1});
   EXPECT_EQ(box(view, "dense", 0).variables, 2);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/device_name.h"
+#include "graph/fused.h"
 #include "graph/op_def.h"
 #include "tools/viz/siblings.h"
 
@@ -178,7 +179,7 @@ class Folding {
     box.kind = is_alone ? kind_of(written) : ViewBox::Kind::scope;
     box.dtype = is_alone ? output_dtype(written) : DType::invalid;
     box.shape = is_alone ? output_shape(written, 0) : Shape::unknown();
-    box.op = is_alone ? written.op : "";
+    box.op = is_alone ? op_title({written.name, written.op, written.attrs}) : "";
   }
 
   // A node that does not change what the box is.
@@ -197,7 +198,7 @@ class Folding {
     const WrittenNode& written = wiring_.nodes[node];
     ++view_.devices[box.device].nodes;
     ++box.nodes;
-    ++box.ops[written.op];
+    ++box.ops[op_title({written.name, written.op, written.attrs})];
     if (kind_of(written) != ViewBox::Kind::variable) return;
     ++box.variables;
     box.variable_bytes +=
