@@ -181,33 +181,6 @@ LEAT_INLINE inline void pool_lanes(const Pool& p, int64_t row, int64_t ox, const
   std::memcpy(to, best, sizeof best);
 }
 
-// Adds the gradients of so many channels to the first of their largest inputs.
-LEAT_INLINE inline void add_to_largest(const Pool& p, int64_t row, int64_t ox, const float* x,
-                                       const float* dy, float* dx) {
-  using Numbers [[gnu::vector_size(64)]] = int32_t;
-  Lanes best = {}, gradient;
-  Numbers where = {};
-  std::memcpy(&gradient, dy, sizeof gradient);
-  int32_t tap = 0;
-  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
-    Lanes value;
-    std::memcpy(&value, x + pixel * p.channels, sizeof value);
-    const Numbers is_larger = tap == 0 ? Numbers{} - 1 : best < value;
-    best = is_larger ? value : best;
-    where = is_larger ? Numbers{} + tap : where;
-    ++tap;
-  });
-  tap = 0;
-  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
-    float* const to = dx + pixel * p.channels;
-    Lanes sum;
-    std::memcpy(&sum, to, sizeof sum);
-    sum = where == tap ? sum + gradient : sum;
-    std::memcpy(to, &sum, sizeof sum);
-    ++tap;
-  });
-}
-
 // Of as many channels as fill registers; how many those are.
 LEAT_INLINE inline int64_t pool_in_registers(const Pool& p, int64_t row, int64_t ox, const float* x,
                                              float* to) {
@@ -317,11 +290,6 @@ constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
       run_loop<T>([=]() LEAT_INLINE {
         for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
           const T* from = dy + (row * p.width.out + ox) * p.channels;
-          int64_t done = 0;
-          if constexpr (std::is_same_v<T, float>) {
-            for (; done + lanes <= p.channels; done += lanes)
-              add_to_largest(p, row, ox, x + done, from + done, dx + done);
-          }
           const auto add_block = [&](int64_t first, int64_t n) LEAT_INLINE {
             using Tap = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
             C best[channel_block];
@@ -355,7 +323,7 @@ constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
               ++tap;
             });
           };
-          for_channel_blocks(p.channels, add_block, done);
+          for_channel_blocks(p.channels, add_block);
         });
       });
     };
