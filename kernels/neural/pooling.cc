@@ -23,6 +23,13 @@ struct Pool {
   int64_t rows_per_image() const { return planes.out * height.out; }
   int64_t rows() const { return images * rows_per_image(); }
 
+  // Is every pixel of the input in exactly one window?
+  bool has_each_pixel_once() const {
+    const auto is_tiled = [](const Window& w) {
+      return w.dilation == 1 && w.before == 0 && w.size == w.stride && w.out * w.stride == w.in;
+    };
+    return is_tiled(planes) && is_tiled(height) && is_tiled(width);
+  }
   // f(the input pixel) for each tap of pixel ox of an output row; how many there are.
   template <class F>
   LEAT_INLINE int64_t for_each_tap(int64_t output_row, int64_t ox, F f) const {
@@ -276,59 +283,126 @@ LEAT_INLINE inline void for_each_largest(const Pool& p, const T* x, int64_t begi
   }
 }
 
-// The gradient of each output goes to the first of its largest inputs. Every tap adds something, 0
-// to the others: a loop without branches.
+// The gradient of each output goes to the first of its largest inputs; every other tap of the
+// window gets 0. With `adds`, both are added, since the windows overlap or leave out pixels.
+template <int count, bool adds>
+LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, int64_t row, int64_t ox,
+                                              const float* x, const float* dy, float* dx) {
+  using Numbers [[gnu::vector_size(64)]] = int32_t;
+  Lanes best[count], gradient[count];
+  Numbers where[count];
+  int32_t tap = 0;
+  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+    for (int i = 0; i < count; ++i) {
+      Lanes value;
+      std::memcpy(&value, x + pixel * p.channels + i * lanes, sizeof value);
+      if (tap == 0) {
+        best[i] = value;
+        where[i] = Numbers{};
+      } else {
+        where[i] = best[i] < value ? Numbers{} + tap : where[i];
+        best[i] = best[i] < value ? value : best[i];
+      }
+    }
+    ++tap;
+  });
+  std::memcpy(gradient, dy, sizeof gradient);
+  tap = 0;
+  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+    for (int i = 0; i < count; ++i) {
+      float* const to = dx + pixel * p.channels + i * lanes;
+      Lanes sum = {};
+      if constexpr (adds) std::memcpy(&sum, to, sizeof sum);
+      sum = where[i] == tap ? sum + gradient[i] : sum;
+      std::memcpy(to, &sum, sizeof sum);
+    }
+    ++tap;
+  });
+}
+
+// Of as many channels as fill registers; how many those are.
+template <bool adds>
+LEAT_INLINE inline int64_t give_to_largest_in_registers(const Pool& p, int64_t row, int64_t ox,
+                                                        const float* x, const float* dy,
+                                                        float* dx) {
+  int64_t first = 0;
+  for (; first + 2 * lanes <= p.channels; first += 2 * lanes)
+    give_lanes_to_largest<2, adds>(p, row, ox, x + first, dy + first, dx + first);
+  for (; first + lanes <= p.channels; first += lanes)
+    give_lanes_to_largest<1, adds>(p, row, ox, x + first, dy + first, dx + first);
+  return first;
+}
+
+template <bool adds, class T>
+LEAT_INLINE inline void give_block_to_largest(const Pool& p, int64_t row, int64_t ox, int64_t n,
+                                              const T* x, const T* dy, T* dx) {
+  using C = ComputeType<T>;
+  using Tap = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
+  C best[channel_block];
+  Tap where[channel_block];
+  C* const largest = best;
+  Tap* const at = where;
+  Tap tap = 0;
+  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+    const T* value = x + pixel * p.channels;
+    if (tap == 0) {
+      for (int64_t c = 0; c < n; ++c) largest[c] = value[c], at[c] = 0;
+    } else {
+      for (int64_t c = 0; c < n; ++c) {
+        const C candidate = value[c];
+        const bool better = largest[c] < candidate;
+        largest[c] = better ? candidate : largest[c];
+        at[c] = better ? tap : at[c];
+      }
+    }
+    ++tap;
+  });
+  tap = 0;
+  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+    T* const sum = dx + pixel * p.channels;
+    C updated[channel_block];  // a store might change what the next load reads
+    for (int64_t c = 0; c < n; ++c) {
+      const C old = adds ? C(sum[c]) : C(0), gradient = dy[c];
+      updated[c] = at[c] == tap ? C(old + gradient) : old;
+    }
+    for (int64_t c = 0; c < n; ++c) sum[c] = T(updated[c]);
+    ++tap;
+  });
+}
+
+template <bool adds, class T>
+void give_to_largest(const Pool& p, int64_t begin, int64_t end, const T* x, const T* dy, T* dx) {
+  run_loop<T>([=]() LEAT_INLINE {
+    for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
+      const T* from = dy + (row * p.width.out + ox) * p.channels;
+      int64_t done = 0;
+      if constexpr (std::is_same_v<T, float>)
+        done = give_to_largest_in_registers<adds>(p, row, ox, x, from, dx);
+      const auto give = [&](int64_t first, int64_t n) LEAT_INLINE {
+        give_block_to_largest<adds>(p, row, ox, n, x + first, from + first, dx + first);
+      };
+      for_channel_blocks(p.channels, give, done);
+    });
+  });
+}
+
 constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
                                                   const KernelRequest& r) -> BoundKernel {
-  using C = ComputeType<T>;
   const Pool p = pool_of(r.node, r.inputs[0].shape);
   if (p.x_elements() == 0) return {};
+  if (p.has_each_pixel_once()) {
+    return bound_kernel(2 * cost_ns(p), [p](const Arguments& a) {
+      a.stream->parallel_for(
+          p.rows(), grain(p, p.width.out * p.channels), [&](int64_t begin, int64_t end) {
+            give_to_largest<false>(p, begin, end, a.input<T>(0), a.input<T>(2), a.output<T>());
+          });
+    });
+  }
   return bound_kernel(2 * cost_ns(p), [p](const Arguments& a) {
     const T *x = a.input<T>(0), *dy = a.input<T>(2);
     T* dx = a.output<T>();
-    const auto add_rows = [=](int64_t begin, int64_t end) {
-      run_loop<T>([=]() LEAT_INLINE {
-        for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
-          const T* from = dy + (row * p.width.out + ox) * p.channels;
-          const auto add_block = [&](int64_t first, int64_t n) LEAT_INLINE {
-            using Tap = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
-            C best[channel_block];
-            Tap where[channel_block];
-            C* const largest = best;
-            Tap* const at = where;
-            Tap tap = 0;
-            p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
-              const T* value = x + pixel * p.channels + first;
-              if (tap == 0) {
-                for (int64_t c = 0; c < n; ++c) largest[c] = value[c], at[c] = 0;
-              } else {
-                for (int64_t c = 0; c < n; ++c) {
-                  const C candidate = value[c];
-                  const bool better = largest[c] < candidate;
-                  largest[c] = better ? candidate : largest[c];
-                  at[c] = better ? tap : at[c];
-                }
-              }
-              ++tap;
-            });
-            tap = 0;
-            p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
-              T* sum = dx + pixel * p.channels + first;
-              C updated[channel_block];  // a store might change what the next load reads
-              for (int64_t c = 0; c < n; ++c) {
-                const C old = sum[c], gradient = from[first + c];
-                updated[c] = at[c] == tap ? C(old + gradient) : old;
-              }
-              for (int64_t c = 0; c < n; ++c) sum[c] = T(updated[c]);
-              ++tap;
-            });
-          };
-          for_channel_blocks(p.channels, add_block);
-        });
-      });
-    };
     for_zeroed_images(a, p, dx, p.x_elements() / p.images, [=](int64_t begin, int64_t end) {
-      add_rows(begin * p.rows_per_image(), end * p.rows_per_image());
+      give_to_largest<true>(p, begin * p.rows_per_image(), end * p.rows_per_image(), x, dy, dx);
     });
   });
 };
