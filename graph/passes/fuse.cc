@@ -28,7 +28,26 @@ constexpr int64_t least_elements = 256;
 // Nodes behind a head: the kernel has room for the inputs and the results of so many.
 constexpr int most_behind_head = 7;
 
+std::vector<Node*> writers(const Graph& graph);
+
+// Of the resource behind a handle. Within a loop, that of a TensorArray or of a stack is fed.
+bool updates_variable(const Node& node, const Output& handle) {
+  if (handle.dtype() != DType::resource) return false;
+  if (const Node* state = state_behind(handle)) return state->op->is_variable;
+  return node.op->name.starts_with("Assign") || node.op->name.starts_with("Resource");
+}
+
 // Nodes that write to variables: what runs after them reads what they wrote.
+bool is_writer(const Node& node) {
+  if (node.is("_Loop")) {
+    const LoopParts parts(node);
+    return !writers(parts.condition).empty() || !writers(parts.body).empty();
+  }
+  if (!node.op->is_stateful || node.op->only_reads_state) return false;
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](const Output& input) { return updates_variable(node, input); });
+}
+
 std::vector<Node*> writers(const Graph& graph) {
   const VariableAccesses accesses(graph);
   std::vector<Node*> out;
@@ -37,14 +56,7 @@ std::vector<Node*> writers(const Graph& graph) {
       const std::vector<Node*>& of_it = accesses.writers(node->id);
       out.insert(out.end(), of_it.begin(), of_it.end());
     }
-    if (!node->op->is_stateful || node->op->only_reads_state) continue;
-    const bool updates =
-        std::any_of(node->inputs.begin(), node->inputs.end(), [](const Output& input) {
-          if (input.dtype() != DType::resource) return false;
-          const Node* state = state_behind(input);
-          return state == nullptr || state->op->is_variable;
-        });
-    if (updates) out.push_back(node.get());
+    if (is_writer(*node)) out.push_back(node.get());
   }
   return out;
 }
@@ -208,6 +220,16 @@ class Fusion {
     return !members_.empty();
   }
 
+  // A product is added to the other term in place, if that has its shape, and then rounds once
+  // less. A loop's variable gains from it; of other terms the last bits would depend on which nodes
+  // are on one device.
+  bool may_add_in_place(const Node& sum, const Node& product) const {
+    const bool is_sum = sum.is("Add") || sum.is("AddV2") || sum.is("AddN");
+    if (!is_sum || !product.is("MatMul") || sum.inputs.size() != 2) return true;
+    const Output& term = sum.inputs[sum.inputs[0].node == &product ? 1 : 0];
+    return term.node->is("_Feed") || !term.shape().is_compatible(sum.outputs[0].shape);
+  }
+
   // A product or a convolution whose value only one group uses comes at its head.
   void add_heads() {
     constexpr int nobody = -1, several = -2;
@@ -215,7 +237,7 @@ class Fusion {
     for (const auto& node : graph_.nodes()) {
       for (const Output& input : node->inputs) {
         const bool may = goes_by_rows(*node) && rules_[input.node->id] == RowRule::head &&
-                         input.shape() == node->outputs[0].shape &&
+                         input.shape().is_compatible(node->outputs[0].shape) &&
                          input.node->assigned_device == node->assigned_device &&
                          dead_together_.are(*input.node, *node);
         int& known = user[input.node->id];
@@ -224,16 +246,18 @@ class Fusion {
       }
       for (const Node* control : node->control_inputs) user[control->id] = several;
     }
-    std::vector<bool> has_head(graph_.size());
-    std::vector<int> sizes(graph_.size());
+    std::vector<int> sizes(graph_.size());  // by root
     for (size_t id = 0; id < graph_.size(); ++id) ++sizes[root_of(static_cast<int>(id))];
+    std::map<int, std::vector<Node*>> heads;  // that a group could have, by root
     for (const auto& node : graph_.nodes()) {
       const int root = user[node->id];
-      if (rules_[node->id] != RowRule::head || root < 0 || has_head[root] ||
-          kept_.contains(*node) || sizes[root] > most_behind_head)
-        continue;
-      has_head[root] = true;
-      group_[node->id] = root;
+      const bool may = rules_[node->id] == RowRule::head && root >= 0 && !kept_.contains(*node) &&
+                       sizes[root] <= most_behind_head;
+      if (may) heads[root].push_back(node.get());
+    }
+    for (const auto& [root, nodes] : heads) {
+      if (sizes[root] == 1 && !may_add_in_place(*graph_.nodes()[root], *nodes[0])) continue;
+      group_[nodes[0]->id] = root;
     }
   }
 

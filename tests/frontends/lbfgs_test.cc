@@ -128,11 +128,7 @@ TEST(Lbfgs, FindsTheMinimum) {
 
 TEST(Lbfgs, ServersDoNotChangeTheResult) {
   InProcessCluster cluster({{"ps", 2}, {"worker", 1}});
-  const auto with_servers = trained("lbfgs:batches=8", member(cluster, 0), 20);
-  const auto alone = trained("lbfgs:batches=8", {}, 20);
-  ASSERT_EQ(with_servers.size(), alone.size());
-  // Sums on one device may be added up in another order than when their terms come from several.
-  for (size_t i = 0; i < alone.size(); ++i) EXPECT_NEAR(with_servers[i], alone[i], 1e-6);
+  EXPECT_EQ(trained("lbfgs:batches=8", member(cluster, 0), 20), trained("lbfgs:batches=8", {}, 20));
 }
 
 TEST(Lbfgs, PortionsFollowTheSameRule) {

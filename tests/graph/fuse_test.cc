@@ -89,6 +89,12 @@ TEST(Fuse, PutsAProductThatNobodyElseUsesAtTheHead) {
   EXPECT_EQ(
       fused("m = MatMul(x, w); n = MatMul(y, w); s = Add(m, n); r = Relu(s)", {.fetches = {"r:0"}}),
       "n = y:0 w:0; MatMul\nr = x:0 w:0 n:0; MatMul + Add + Relu\n");
+  // A product that is only added to a value rounds once less in one node: what is behind another
+  // device's border must not change that.
+  EXPECT_EQ(fused("m = MatMul(x, w); n = MatMul(y, w); s = Add(m, n)", {.fetches = {"s:0"}}),
+            "m = x:0 w:0; MatMul\nn = y:0 w:0; MatMul\ns = m:0 n:0; Add\n");
+  EXPECT_EQ(fused("m = MatMul(x, w); s = Add(m, x)", {.fetches = {"s:0"}}),
+            "s = x:0 w:0; MatMul + Add\n");
   EXPECT_EQ(fused("m = MatMul(x, w); r = Relu(m); n = MatMul(m, w)", {.fetches = {"r:0", "n:0"}}),
             "m = x:0 w:0; MatMul\nr = m:0; Relu\nn = m:0 w:0; MatMul\n");
   EXPECT_EQ(fused("m = MatMul(x, w); r = Relu(m)", {.fetches = {"m:0", "r:0"}}),
