@@ -112,6 +112,12 @@ TEST(ClusterSamples, PointsGetTheBytesSinceTheTrainingBegan) {
   std::vector<double> bytes;
   for (const CurvePoint& point : curve.points) bytes.push_back(point.bytes);
   EXPECT_THAT(bytes, ElementsAre(0, 400, 900));
+  // The first look came late.
+  curve = merge({{.start = 98, .steps = {{0, 1, 1}, {1, 1, 1}, {12, 1, 1}}}});
+  add_bytes(samples, curve);
+  bytes.clear();
+  for (const CurvePoint& point : curve.points) bytes.push_back(point.bytes);
+  EXPECT_THAT(bytes, ElementsAre(0, 500, 2000));
   add_bytes({}, curve);
   EXPECT_TRUE(std::isnan(curve.points.back().bytes));
 }

@@ -95,7 +95,12 @@ std::vector<std::pair<std::string, double>> ClusterSamples::waits() const {
   return out;
 }
 
-void add_bytes(const ClusterSamples& samples, TrainingCurve& curve) {
+void ClusterSamples::begin(double time) {
+  if (!is_empty() && time < bytes_.front().first) bytes_.insert(bytes_.begin(), {time, 0});
+}
+
+void add_bytes(ClusterSamples samples, TrainingCurve& curve) {
+  samples.begin(curve.start);
   const double before = samples.bytes_at(curve.start);
   for (CurvePoint& point : curve.points)
     point.bytes = samples.bytes_at(curve.start + point.seconds) - before;

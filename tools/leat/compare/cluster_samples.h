@@ -27,6 +27,8 @@ class ClusterSamples {
  public:
   // `time`: seconds since 1970.
   void add(double time, const ClusterView& view);
+  // If the first look was after `time`: what it saw was sent since then.
+  void begin(double time);
 
   bool is_empty() const { return bytes_.empty(); }
   // Bytes sent between tasks before `time`: linear between two looks; after the last one, at the
@@ -42,6 +44,6 @@ class ClusterSamples {
 };
 
 // Sets the bytes of each point: those since the training began.
-void add_bytes(const ClusterSamples& samples, TrainingCurve& curve);
+void add_bytes(ClusterSamples samples, TrainingCurve& curve);
 
 }  // namespace leat
