@@ -15,6 +15,8 @@ class DeadTogether {
 
   // Whatever the predicates, both run or neither does.
   bool are(const Node& a, const Node& b) const { return of_node_[a.id] == of_node_[b.id]; }
+  // Whatever the predicates, it runs.
+  bool is_in_no_branch(const Node& node) const { return of_node_[node.id] == 0; }
 
  private:
   using Set = std::vector<int64_t>;  // of Switch outputs, as numbers; sorted

@@ -60,6 +60,7 @@ void remove_unused(Graph& graph, const KeptNames& kept) {
 void simplify(Graph& graph, const StepSignature& signature, Simplify extent) {
   if (extent == Simplify::nothing) return;
   const KeptNames kept(graph, signature);
+  drop_needless_waits(graph);
   remove_identities(graph, kept);
   fold_constants(graph, kept);
   hoist_loop_invariants(graph);

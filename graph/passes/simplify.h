@@ -29,6 +29,9 @@ bool is_pure(const Node& node);
 // Passes deadness on in its own way: Switch, Merge, and the ops of loops.
 bool is_control_flow(const Node& node);
 
+// Removes control inputs of nodes that only compute, for others that only compute, where no effect
+// and no read of state would come earlier without them. False if there are none.
+bool drop_needless_waits(Graph& graph);
 // Removes Identity and NoOp where this changes neither values nor waiting.
 void remove_identities(Graph& graph, const KeptNames& kept);
 // Replaces nodes with constant inputs, and the shapes of tensors of known shape, by constants.

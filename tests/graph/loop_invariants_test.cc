@@ -1,10 +1,11 @@
 // hoist_loop_invariants: what leaves a loop, and what stays in it.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "graph/import/graph_def.h"
 #include "graph/loops/loops.h"
-#include "graph/passes/simplify.h"
-#include "graph/text.h"
+#include "tests/graph/simplified.h"
 
 namespace leat {
 namespace {
@@ -51,9 +52,7 @@ Graph loop_with(const std::string& nodes,
   graph = prune(graph, signature);
   structure_loops(graph, signature);
   infer(graph);
-  simplify(graph, signature);
-  verify(graph, "simplify");
-  return graph;
+  return simplified(std::move(graph), signature);
 }
 
 std::string floats(const std::string& name, const std::string& op, const std::string& a,

@@ -6,16 +6,14 @@
 #include "graph/evaluate.h"
 #include "graph/shape_inference.h"
 #include "graph/text.h"
+#include "tests/graph/simplified.h"
 #include "tests/support/expect_error.h"
 
 namespace leat {
 namespace {
 
 std::string simplified(std::string_view text, const StepSignature& signature) {
-  Graph graph = parse(text);
-  simplify(graph, signature);
-  verify(graph, "simplify");
-  return dump(graph);
+  return dump(leat::simplified(parse(text), signature));
 }
 
 using Part = void (*)(Graph&, const KeptNames&);
