@@ -4,11 +4,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "graph/fused.h"
 #include "graph/passes/dead_together.h"
 #include "graph/passes/simplify.h"
+#include "graph/signature.h"
 
 namespace leat {
 namespace {
@@ -71,6 +76,54 @@ bool is_timeless(const Node& node) {
 bool is_source(const Node& node) {
   return node.inputs.empty() && node.control_inputs.empty() &&
          (node.is("Const") || node.op->is_variable || node.is("Placeholder") || node.is("_Feed"));
+}
+
+bool takes_reference(const Node& node) {
+  for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
+    if (range.begin < range.end && range.arg->is_ref) return true;
+  }
+  return false;
+}
+
+// What it does is seen by others than the users of its values, and of its stack or TensorArray.
+bool has_lasting_effect(const Node& node) {
+  const bool has_effect = node.op->is_stateful || takes_reference(node);
+  if (!has_effect || node.op->only_reads_state || is_source(node)) return false;
+  return std::ranges::none_of(
+      std::array<std::string_view, 3>{"Random", "Stack", "TensorArray"},
+      [&](std::string_view prefix) { return node.op->name.starts_with(prefix); });
+}
+
+// Of each handle: does more than one node use it?
+std::map<std::pair<int, int>, bool> shared_handles(const Graph& graph) {
+  std::map<std::pair<int, int>, bool> out;
+  for (const auto& node : graph.nodes()) {
+    for (const Output& input : node->inputs) {
+      if (!input.is_handle()) continue;
+      const auto [at, is_first] = out.emplace(std::pair{input.node->id, input.index}, false);
+      if (!is_first) at->second = true;
+    }
+  }
+  return out;
+}
+
+// Nodes that may have to come before others. As long as nothing lasts, as in most loops' bodies,
+// these are the ones that share a stack or a TensorArray.
+std::vector<Node*> timed_nodes(const Graph& graph, const std::vector<bool>& timeless) {
+  const bool anything_lasts = std::ranges::any_of(
+      graph.nodes(), [](const auto& node) { return has_lasting_effect(*node); });
+  std::map<std::pair<int, int>, bool> is_shared;
+  if (!anything_lasts) is_shared = shared_handles(graph);
+  const auto has_shared_handle = [&](const Output& input) {
+    return input.is_handle() && is_shared.at({input.node->id, input.index});
+  };
+  std::vector<Node*> out;
+  for (const auto& node : graph.nodes()) {
+    if (timeless[node->id] || is_source(*node)) continue;
+    if (anything_lasts || std::ranges::any_of(node->inputs, has_shared_handle))
+      out.push_back(node.get());
+  }
+  return out;
 }
 
 struct Wait {
@@ -142,14 +195,12 @@ bool drop_needless_waits(Graph& graph) {
       graph.nodes(), [](const auto& node) { return !node->control_inputs.empty(); });
   if (!waits_for_any) return false;
   std::vector<bool> timeless(graph.size());
-  std::vector<Node*> timed;
-  for (const auto& node : graph.nodes()) {
-    timeless[node->id] = is_timeless(*node);
-    if (!timeless[node->id] && !is_source(*node)) timed.push_back(node.get());
-  }
+  for (const auto& node : graph.nodes()) timeless[node->id] = is_timeless(*node);
   std::vector<Wait> waits = find_candidates(graph, timeless);
+  if (waits.empty()) return false;
+  const std::vector<Node*> timed = timed_nodes(graph, timeless);
   constexpr size_t most_work = 50'000'000, at_once = 64;  // nodes looked at: half a second
-  if (waits.empty() || timed.size() / at_once * graph.size() > most_work) return false;
+  if (timed.size() / at_once * graph.size() > most_work) return false;
   for (size_t i = 0; i < timed.size(); i += at_once)
     mark_needed(graph, std::span(timed).subspan(i, std::min(at_once, timed.size() - i)), waits);
   for (const Wait& wait : waits) {

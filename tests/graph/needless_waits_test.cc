@@ -44,17 +44,32 @@ TEST(NeedlessWaits, ReadsKeepTheirTime) {
 TEST(NeedlessWaits, EffectsAndChecksAreWaitedFor) {
   for (const std::string check :
        {"CheckNumerics(x, message='m')", "Cholesky(x)", "AssignAdd(w, x)", "GatherV2(x, i, i)"}) {
-    const std::string text =
-        "i = Const(dtype=int32, value=int32[] [0]); c = " + check + "; b = Relu(y), ^c; k = Exp(c)";
-    EXPECT_NE(simplified(text, {.fetches = {"b:0", "k:0"}}).find("b = Relu(y), ^c"),
+    const std::string text = "i = Const(dtype=int32, value=int32[] [0]); c = " + check +
+                             "; b = Relu(y), ^c; k = Exp(c); set = AssignSub(w, b)";
+    EXPECT_NE(simplified(text, {.fetches = {"set:0", "k:0"}}).find("b = Relu(y), ^c"),
               std::string::npos)
         << check;
     // Nor may what comes behind it come before it.
-    const std::string behind = text + "; b2 = Relu(y), ^k; k2 = Exp(k)";
-    EXPECT_NE(simplified(behind, {.fetches = {"b2:0", "k2:0"}}).find("b2 = Relu(y), ^k"),
+    const std::string behind = text + "; b2 = Relu(y), ^k; k2 = Exp(k); set2 = AssignSub(w, b2)";
+    EXPECT_NE(simplified(behind, {.fetches = {"set2:0", "k2:0"}}).find("b2 = Relu(y), ^k"),
               std::string::npos)
         << check;
   }
+}
+
+// As in a loop's backward body. A stack that two nodes use keeps their order.
+TEST(NeedlessWaits, WithoutLastingEffectsOnlySharedStateHasATime) {
+  const std::string stacks =
+      "s = _Feed(dtype=resource, name='s:0'); k = _Feed(dtype=resource, name='k:0'); "
+      "q = StackPopV2(s, elem_type=float); a = Exp(q); b = Identity(y), ^a; ";
+  EXPECT_NE(simplified(stacks + "z = Mul(a, b)", {.fetches = {"z:0"}}).find("z = Mul(a, y)"),
+            std::string::npos);
+  EXPECT_NE(simplified(stacks + "c = StackPushV2(s, b); z = Mul(a, c)", {.fetches = {"z:0"}})
+                .find("b = Identity(y), ^a"),
+            std::string::npos);
+  EXPECT_NE(simplified(stacks + "c = AssignAdd(w, b); z = Mul(a, c)", {.fetches = {"z:0"}})
+                .find("b = Identity(y), ^a"),
+            std::string::npos);
 }
 
 TEST(NeedlessWaits, WhatIsInABranchDiesWithIt) {
