@@ -142,7 +142,11 @@ class Search {
     best_.max_live = max_live();
   }
 
-  MemoryPlan run() && {
+  MemoryPlan run(std::span<const int> order) && {
+    if (order.size() == blocks_.size() && !order.empty()) {
+      attempt({order.begin(), order.end()});
+      if (is_close()) return std::move(best_);
+    }
     if (is_small()) {
       try_sorted();
       improve();
@@ -204,20 +208,23 @@ class Search {
   }
 
   bool is_optimal() const { return best_.bytes == best_.max_live; }
+  bool is_close() const { return best_.bytes - best_.max_live <= best_.max_live / 50; }
 
   // Places the blocks in this order; kept unless it makes things worse.
   void attempt(std::vector<int> order) {
     Placed placed(blocks_, sizes_, instructions_);
-    for (const int block : order) placed.place(block);
-    if (!best_order_.empty() && placed.bytes() > best_.bytes) return;
+    for (const int block : order) {
+      placed.place(block);
+      if (!best_.order.empty() && placed.bytes() > best_.bytes) return;
+    }
     best_.offsets = placed.offsets();
     best_.bytes = placed.bytes();
-    best_order_ = std::move(order);
+    best_.order = std::move(order);
   }
 
   template <class ComesFirst>
   void attempt_sorted(ComesFirst comes_first) {
-    if (!best_order_.empty() && is_optimal()) return;
+    if (!best_.order.empty() && is_optimal()) return;
     std::vector<int> order(blocks_.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), comes_first);
@@ -245,7 +252,7 @@ class Search {
     const int64_t tries =
         std::min<int64_t>(400, 100'000 / (1 + static_cast<int64_t>(blocks_.size())));
     for (int64_t i = 0; i < tries && !is_optimal(); ++i) {
-      std::vector<int> order = best_order_;
+      std::vector<int> order = best_.order;
       std::vector<size_t> late, earlier;
       for (size_t at = 1; at < order.size(); ++at) {
         if (best_.offsets[order[at]] + sizes_[order[at]] > best_.max_live) late.push_back(at);
@@ -276,15 +283,15 @@ class Search {
   std::span<const MemoryBlock> blocks_;
   std::vector<size_t> sizes_;  // aligned
   int instructions_ = 0;
-  std::vector<int> best_order_;
   MemoryPlan best_;
   uint32_t random_ = 1;
 };
 
 }  // namespace
 
-MemoryPlan plan_memory(std::span<const MemoryBlock> blocks, size_t alignment) {
-  return Search(blocks, alignment).run();
+MemoryPlan plan_memory(std::span<const MemoryBlock> blocks, size_t alignment,
+                       std::span<const int> order) {
+  return Search(blocks, alignment).run(order);
 }
 
 }  // namespace leat

@@ -45,8 +45,8 @@ class Segment::VariableLocks {
 };
 
 Segment::Segment(const ProgramPlan& program, const SegmentPlan& plan, NodeStates& node_states,
-                 size_t max_tapes)
-    : program_(program), plan_(plan), node_states_(node_states), max_tapes_(max_tapes) {
+                 size_t kept_bytes)
+    : program_(program), plan_(plan), node_states_(node_states), kept_bytes_(kept_bytes) {
   for (const SegmentPlan::VariableUse& use : plan.variables) {
     locks_.push_back({program.variables[use.variable].get(), use.is_written});
   }
@@ -89,21 +89,22 @@ std::unique_ptr<TapeInstance> Segment::acquire(std::span<const Tensor* const> in
                         [&](const Entry& entry) { return matches(*entry.tape, inputs); });
   };
   std::shared_ptr<const Tape> tape;
+  std::unique_ptr<TapeInstance> idle;
   {
     std::lock_guard lock(mutex_);
     if (hot) park(std::move(hot));
     if (const auto found = find(); found != tapes_.end()) {
       tapes_.splice(tapes_.begin(), tapes_, found);
       if (!found->idle.empty()) {
-        auto instance = std::move(found->idle.back());
+        idle = std::move(found->idle.back());
         found->idle.pop_back();
-        return instance;
       }
       tape = found->tape;
     }
   }
+  if (idle) return with_arena(std::move(idle));
   if (!tape) {
-    tape = compile_tape(program_, plan_, inputs, node_states_);
+    tape = compile_tape(program_, plan_, inputs, node_states_, hints_);
     std::list<Entry> dropped;  // dies outside the lock
     std::lock_guard lock(mutex_);
     ++counts_.compilations;
@@ -111,8 +112,7 @@ std::unique_ptr<TapeInstance> Segment::acquire(std::span<const Tensor* const> in
       tape = found->tape;  // another step was faster
     } else {
       tapes_.push_front({tape, {}});
-      if (tapes_.size() > max_tapes_)
-        dropped.splice(dropped.begin(), tapes_, std::prev(tapes_.end()));
+      forget_tapes(dropped);
     }
   }
   std::unique_ptr<TapeInstance> instance;
@@ -121,8 +121,51 @@ std::unique_ptr<TapeInstance> Segment::acquire(std::span<const Tensor* const> in
   } catch (...) {
     rethrow_with_node(*tape, *program_.device);
   }
-  std::lock_guard lock(mutex_);
-  ++counts_.instances;
+  {
+    std::lock_guard lock(mutex_);
+    ++counts_.instances;
+  }
+  return with_arena(std::move(instance));
+}
+
+// The least recently used ones. Call with the lock held.
+void Segment::forget_tapes(std::list<Entry>& dropped) {
+  size_t bytes = 0, count = 0;
+  for (auto entry = tapes_.begin(); entry != tapes_.end(); ++entry, ++count) {
+    bytes += entry->tape->bytes();
+    for (const auto& instance : entry->idle) bytes += instance->bytes();
+    if (count == 0 || (bytes <= kept_bytes_ && count < most_tapes)) continue;
+    return dropped.splice(dropped.begin(), tapes_, entry, tapes_.end());
+  }
+}
+
+// Shapes take turns on one arena, as large as the largest of them needs.
+std::unique_ptr<TapeInstance> Segment::with_arena(std::unique_ptr<TapeInstance> instance) {
+  if (instance->has_arena()) return instance;
+  const size_t bytes = instance->tape().arena_bytes;
+  std::shared_ptr<Buffer> arena, outgrown;  // that one dies outside the lock
+  {
+    std::lock_guard lock(mutex_);
+    const auto largest = std::ranges::max_element(
+        arenas_, {}, [](const Arena& idle) { return idle.memory->bytes(); });
+    if (largest != arenas_.end()) {
+      (largest->memory->bytes() >= bytes ? arena : outgrown) = std::move(largest->memory);
+      arenas_.erase(largest);
+    }
+  }
+  if (!arena) {
+    // Shapes that grow may grow on.
+    const size_t size = outgrown == nullptr ? bytes : bytes + bytes / 4;
+    outgrown = nullptr;
+    try {
+      arena = program_.device->allocate(size);
+    } catch (...) {
+      rethrow_with_node(instance->tape(), *program_.device);
+    }
+    const std::lock_guard lock(mutex_);
+    ++counts_.arenas;
+  }
+  instance->use_arena(std::move(arena));
   return instance;
 }
 
@@ -140,8 +183,9 @@ void Segment::release(std::unique_ptr<TapeInstance> instance) {
   park(std::move(displaced));
 }
 
-// Back to its tape, if that is still kept. Call with the lock held.
+// Back to its tape, if that is still kept, without its arena. Call with the lock held.
 void Segment::park(std::unique_ptr<TapeInstance> instance) {
+  arenas_.push_back({instance->take_arena()});
   for (auto entry = tapes_.begin(); entry != tapes_.end(); ++entry) {
     if (entry->tape != instance->shared_tape()) continue;
     entry->idle.push_back(std::move(instance));
@@ -150,30 +194,38 @@ void Segment::park(std::unique_ptr<TapeInstance> instance) {
 }
 
 void Segment::drop_unused() {
-  drop_idle([](const std::unique_ptr<TapeInstance>& instance) {
-    return !instance->take_was_used() && instance->bytes() >= BlockMemory::least;
-  });
+  drop_idle(
+      [](TapeInstance& instance) {
+        return !instance.take_was_used() && instance.bytes() >= BlockMemory::least;
+      },
+      [](Arena& arena) {
+        return !std::exchange(arena.was_used, false) && arena.memory->bytes() >= BlockMemory::least;
+      });
 }
 
 void Segment::drop_large() {
-  drop_idle([](const std::unique_ptr<TapeInstance>& instance) {
-    return instance->bytes() >= large_bytes;
-  });
+  drop_idle([](TapeInstance& instance) { return instance.bytes() >= large_bytes; },
+            [](Arena& arena) { return arena.memory->bytes() >= large_bytes; });
 }
 
-template <class Predicate>
-void Segment::drop_idle(Predicate is_dropped) {
-  std::vector<std::unique_ptr<TapeInstance>> dropped;  // die outside the lock
+template <class IsDropped, class IsArenaDropped>
+void Segment::drop_idle(IsDropped is_dropped, IsArenaDropped is_arena_dropped) {
+  std::vector<std::unique_ptr<TapeInstance>> dropped;  // these two die outside the lock
+  std::vector<std::shared_ptr<Buffer>> dropped_arenas;
   std::unique_ptr<TapeInstance> hot(hot_.exchange(nullptr, std::memory_order_acq_rel));
-  if (hot && is_dropped(hot)) dropped.push_back(std::move(hot));
+  if (hot && is_dropped(*hot)) dropped.push_back(std::move(hot));
   if (hot) release(std::move(hot));
   std::lock_guard lock(mutex_);
   for (Entry& entry : tapes_) {
     for (auto& instance : entry.idle) {
-      if (is_dropped(instance)) dropped.push_back(std::move(instance));
+      if (is_dropped(*instance)) dropped.push_back(std::move(instance));
     }
     std::erase(entry.idle, nullptr);
   }
+  for (Arena& arena : arenas_) {
+    if (is_arena_dropped(arena)) dropped_arenas.push_back(std::move(arena.memory));
+  }
+  std::erase_if(arenas_, [](const Arena& arena) { return arena.memory == nullptr; });
 }
 
 Segment::Counts Segment::counts() const {

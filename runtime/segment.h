@@ -18,10 +18,11 @@ class NodeStates;
 // Thread-safe: any number of runs at once, each on its own instance.
 class Segment {
  public:
-  // Keeps at most `max_tapes` tapes; evicts the least recently used first. All arguments outlive
-  // the segment.
+  // Keeps tapes of at most `kept_bytes` (Tape::bytes) and the result buffers that go with them, at
+  // most `most_tapes`, but always the last one; drops the least recently used first. All arguments
+  // outlive the segment.
   Segment(const ProgramPlan& program, const SegmentPlan& plan, NodeStates& node_states,
-          size_t max_tapes = 32);
+          size_t kept_bytes = size_t{64} << 20);
   ~Segment();
   Segment(const Segment&) = delete;
 
@@ -41,17 +42,20 @@ class Segment {
     return run(inputs, results, &times, taker);
   }
 
-  // Drops the instances that have not run since the last call, with their arenas and result
-  // buffers. Keeps small ones: making them anew would cost more than they hold.
+  static constexpr size_t most_tapes = 1'024;
+
+  // Drops the instances that have not run since the last call, with their result buffers, and the
+  // arenas that none has used. Keeps small ones: making them anew would cost more than they hold.
   void drop_unused();
-  // Drops idle instances that hold 1 MB or more.
+  // Drops idle instances and arenas that hold 1 MB or more.
   void drop_large();
 
   // For tests and reports.
   struct Counts {
-    size_t tapes = 0, compilations = 0, instances = 0;  // instances: made so far
-    size_t arena_bytes = 0, max_live_bytes = 0;         // of the tape used last
-    size_t instructions = 0;                            // likewise
+    size_t tapes = 0, compilations = 0;
+    size_t instances = 0, arenas = 0;            // made so far
+    size_t arena_bytes = 0, max_live_bytes = 0;  // of the tape used last
+    size_t instructions = 0;                     // likewise
   };
   Counts counts() const;
 
@@ -59,6 +63,10 @@ class Segment {
   struct Entry {
     std::shared_ptr<const Tape> tape;
     std::vector<std::unique_ptr<TapeInstance>> idle;
+  };
+  struct Arena {
+    std::shared_ptr<Buffer> memory;
+    bool was_used = true;  // since the last drop_unused()
   };
   class VariableLocks;
 
@@ -69,14 +77,17 @@ class Segment {
   [[noreturn]] void refuse(std::unique_ptr<TapeInstance> hot);
   void release(std::unique_ptr<TapeInstance> instance);
   void park(std::unique_ptr<TapeInstance> instance);
-  template <class Predicate>
-  void drop_idle(Predicate is_dropped);
+  template <class IsDropped, class IsArenaDropped>
+  void drop_idle(IsDropped is_dropped, IsArenaDropped is_arena_dropped);
   bool matches(const Tape& tape, std::span<const Tensor* const> inputs) const;
+  void forget_tapes(std::list<Entry>& dropped);
+  std::unique_ptr<TapeInstance> with_arena(std::unique_ptr<TapeInstance> instance);
 
   const ProgramPlan& program_;
   const SegmentPlan& plan_;
   NodeStates& node_states_;
-  const size_t max_tapes_;
+  TapeHints hints_;
+  const size_t kept_bytes_;
   struct Lock {
     Variable* variable;
     bool is_exclusive;
@@ -86,7 +97,8 @@ class Segment {
   // The instance that ran last: in steady state, finding a tape costs only two exchanges.
   std::atomic<TapeInstance*> hot_{nullptr};
   mutable std::mutex mutex_;
-  std::list<Entry> tapes_;  // the most recently used first
+  std::list<Entry> tapes_;     // the most recently used first
+  std::vector<Arena> arenas_;  // of instances that do not run
   Counts counts_;
 };
 

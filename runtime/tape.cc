@@ -47,10 +47,15 @@ bool Tape::Key::matches(std::span<const Tensor* const> now, const ProgramPlan& p
   return true;
 }
 
+size_t Tape::bytes() const {
+  constexpr size_t bound_kernel = 256;  // what it was prepared with, about
+  return sizeof *this + instructions.size() * (2 * sizeof(Instruction) + bound_kernel) +
+         addresses.size() * (sizeof(Address) + sizeof(void*));
+}
+
 TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& program,
                            const SegmentPlan& segment)
     : tape_(std::move(tape)), program_(program), segment_(segment), device_(*program.device) {
-  arena_ = device_.allocate(tape_->arena_bytes);
   for (const Tape::Memory& memory : tape_->owned) owned_.push_back(allocate(memory, device_));
   result_buffers_.resize(tape_->results_memory.size());
   replaced_.resize(tape_->variables.size());
@@ -66,16 +71,13 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
       fail_beyond(address.offset + address.bytes, available);
     return static_cast<char*>(memory) + address.offset;
   };
-  const auto in_arena = [&](const Address& address) {
-    return at(arena_->data(), arena_->bytes(), address);
-  };
   const auto bind_next = [&] {
     const Address& address = tape_->addresses[position];
     switch (address.kind) {
       case Address::Kind::none:
         break;
       case Address::Kind::arena:
-        pointers_[position] = in_arena(address);
+        in_arena_.add(position, address);
         break;
       case Address::Kind::constant: {
         const Tensor& constant = tape_->constants[address.index];
@@ -107,12 +109,22 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
     bound.arguments.outputs = pointers_.data() + position;
     for (int output = 0; output < instruction.outputs; ++output) bind_next();
     if (instruction.workspace.kind == Address::Kind::arena) {
-      bound.arguments.workspace = in_arena(instruction.workspace);
+      const auto& [kind, index, offset, bytes] = instruction.workspace;
+      workspaces_.push_back({i, offset});
+      in_arena_.bytes = std::max(in_arena_.bytes, offset + bytes);
     }
     bound.arguments.stream = &device_.stream();
     instructions_.push_back(bound);
   }
   wrap_instructions();
+}
+
+void TapeInstance::use_arena(std::shared_ptr<Buffer> arena) {
+  arena_ = std::move(arena);
+  bind(in_arena_, arena_->data(), arena_->bytes());
+  char* const memory = static_cast<char*>(arena_->data());
+  for (const auto& [instruction, offset] : workspaces_)
+    instructions_[instruction].arguments.workspace = memory + offset;
 }
 
 void TapeInstance::wrap_instructions() {
@@ -179,7 +191,7 @@ void TapeInstance::fail_beyond(size_t wanted, size_t available) {
 }
 
 size_t TapeInstance::bytes() const {
-  size_t out = tape_->arena_bytes;
+  size_t out = arena_ == nullptr ? 0 : arena_->bytes();
   for (const Tensor& buffer : result_buffers_) out += buffer.bytes();
   return out;
 }

@@ -94,14 +94,22 @@ struct Tape {
   std::vector<VariableUse> variables;      // in the order of SegmentPlan::variables
   size_t arena_bytes = 0;
   size_t max_live_bytes = 0;  // a lower bound for any planner
+
+  // What it and an instance of it take, about, without their constants, arena and results.
+  size_t bytes() const;
+};
+
+// What the tape of one set of shapes leaves for those of others.
+struct TapeHints {
+  std::vector<int> memory_order;  // MemoryPlan::order
 };
 
 // Compiles a segment. Inputs give shapes, and elements where SegmentPlan::Input::is_by_value.
 // Variables must be locked: where declared shapes are partial, their present shapes count. Throws
-// with the node's name.
+// with the node's name. One at a time, so that `hints` may be those of all calls for a segment.
 std::shared_ptr<const Tape> compile_tape(const ProgramPlan& program, const SegmentPlan& segment,
                                          std::span<const Tensor* const> inputs,
-                                         NodeStates& node_states);
+                                         NodeStates& node_states, TapeHints& hints);
 
 // Gets results before their tape has ended.
 using ResultTaker = std::function<void(int result, const Tensor& value)>;
@@ -112,8 +120,8 @@ struct InstructionTimes {
   int64_t end_ns = 0;
 };
 
-// One arena with everything bound to it: runs one step at a time. Runs reuse the memory, so a run
-// allocates only while something still holds a result of an earlier run.
+// A tape with everything bound to an arena: runs one step at a time. Runs reuse the memory, so a
+// run allocates only while something still holds a result of an earlier run.
 class TapeInstance {
  public:
   TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& program,
@@ -123,8 +131,13 @@ class TapeInstance {
   const std::shared_ptr<const Tape>& shared_tape() const { return tape_; }
   // Returns whether it has run since the last call.
   bool take_was_used() { return std::exchange(was_used_, false); }
-  // The size of its arena and result buffers.
+  // The size of its arena, if it has one, and of its result buffers.
   size_t bytes() const;
+
+  // It runs with an arena of at least Tape::arena_bytes; between runs, others may use that.
+  bool has_arena() const { return arena_ != nullptr; }
+  void use_arena(std::shared_ptr<Buffer> arena);
+  std::shared_ptr<Buffer> take_arena() { return std::move(arena_); }
 
   // Runs the tape. The caller locks the segment's variables. Writes results to `results` (skips
   // null entries). Rethrows an exception of a kernel with node, op and device. Variables to be
@@ -165,12 +178,15 @@ class TapeInstance {
   static void check_shape_stays(const Variable& variable, const Tape::VariableUse& use);
   void check_lies_here(const Variable& variable) const;
   void bind_results();
-  // Every pointer that a kernel gets is bound here or in the constructor. Both compare the bytes
-  // behind it with those that the kernels were compiled to access.
+  // Every pointer that a kernel gets is bound here, in use_arena() or in the constructor. All
+  // compare the bytes behind it with those that the kernels were compiled to access.
   void bind(Outside& outside, const Tensor& tensor) {
-    char* const memory = static_cast<char*>(tensor.raw());
-    if (bytes_behind(tensor) < outside.bytes) [[unlikely]]
-      fail_beyond(outside.bytes, bytes_behind(tensor));
+    bind(outside, tensor.raw(), bytes_behind(tensor));
+  }
+  void bind(Outside& outside, void* data, size_t bytes) {
+    char* const memory = static_cast<char*>(data);
+    if (bytes < outside.bytes) [[unlikely]]
+      fail_beyond(outside.bytes, bytes);
     if (outside.bound == memory) return;
     outside.bound = memory;
     for (const auto& [position, offset] : outside.uses) pointers_[position] = memory + offset;
@@ -208,6 +224,11 @@ class TapeInstance {
   std::unique_ptr<Wrapped[]> wrapped_;
   const ResultTaker* taker_ = nullptr;  // of the present run
   std::vector<Outside> inputs_, variables_, results_;
+  Outside in_arena_;
+  struct Workspace {
+    size_t instruction, offset;
+  };
+  std::vector<Workspace> workspaces_;
 };
 
 }  // namespace leat

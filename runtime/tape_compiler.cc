@@ -14,9 +14,10 @@ namespace {
 class Compiler {
  public:
   Compiler(const ProgramPlan& program, const SegmentPlan& segment, NodeStates& node_states,
-           std::span<const Tensor* const> inputs)
+           std::span<const Tensor* const> inputs, TapeHints& hints)
       : draft_{segment, *program.device, infer_values(program, segment, inputs)},
         node_states_(node_states),
+        hints_(hints),
         tape_(std::make_shared<Tape>()) {}
 
   std::shared_ptr<const Tape> compile() {
@@ -24,7 +25,7 @@ class Compiler {
     find_needed();
     prepare_kernels();
     find_order(draft_);
-    const std::vector<Address> workspaces = place_memory(draft_, *tape_);
+    const std::vector<Address> workspaces = place_memory(draft_, *tape_, hints_);
     tape_->instructions.reserve(draft_.sequence.size());
     tape_->arguments.reserve(draft_.sequence.size());
     tape_->bound.reserve(draft_.sequence.size());
@@ -250,6 +251,7 @@ class Compiler {
 
   TapeDraft draft_;
   NodeStates& node_states_;
+  TapeHints& hints_;
   const std::shared_ptr<Tape> tape_;
   std::map<std::tuple<const void*, DType, std::string, bool>, int> constant_addresses_;
   std::vector<size_t> run_after_;  // by node: how many instructions have run then
@@ -259,9 +261,9 @@ class Compiler {
 
 std::shared_ptr<const Tape> compile_tape(const ProgramPlan& program, const SegmentPlan& segment,
                                          std::span<const Tensor* const> inputs,
-                                         NodeStates& node_states) {
+                                         NodeStates& node_states, TapeHints& hints) {
   const std::lock_guard one_at_a_time(node_states.mutex());
-  return Compiler(program, segment, node_states, inputs).compile();
+  return Compiler(program, segment, node_states, inputs, hints).compile();
 }
 
 }  // namespace leat

@@ -75,6 +75,6 @@ void find_order(TapeDraft& draft);
 
 // Assigns each root its address, and the tape its memory. Returns the addresses of the workspaces,
 // by position in `sequence`.
-std::vector<Address> place_memory(TapeDraft& draft, Tape& tape);
+std::vector<Address> place_memory(TapeDraft& draft, Tape& tape, TapeHints& hints);
 
 }  // namespace leat

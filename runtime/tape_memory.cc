@@ -74,7 +74,7 @@ void share_memory(TapeDraft& draft, int at) {
 
 }  // namespace
 
-std::vector<Address> place_memory(TapeDraft& draft, Tape& tape) {
+std::vector<Address> place_memory(TapeDraft& draft, Tape& tape, TapeHints& hints) {
   find_lifetimes(draft);
   for (int at = 0; at < std::ssize(draft.sequence); ++at) share_memory(draft, at);
 
@@ -104,11 +104,12 @@ std::vector<Address> place_memory(TapeDraft& draft, Tape& tape) {
     blocks.push_back({bytes, at, at});
     in_arena.push_back(&workspaces[at]);
   }
-  const MemoryPlan memory = plan_memory(blocks, draft.is_on_host() ? 64 : 256);
+  MemoryPlan memory = plan_memory(blocks, draft.is_on_host() ? 64 : 256, hints.memory_order);
   for (size_t block = 0; block < blocks.size(); ++block)
     in_arena[block]->offset = memory.offsets[block];
   tape.arena_bytes = memory.bytes;
   tape.max_live_bytes = memory.max_live;
+  hints.memory_order = std::move(memory.order);
   return workspaces;
 }
 

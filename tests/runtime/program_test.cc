@@ -39,13 +39,37 @@ TEST(Program, KeepsOneTapePerShapeAndDropsTheLeastRecentlyUsed) {
   const Segment& segment = registered->programs()[0]->segment(0);
   for (int64_t n : {3, 4, 3, 4, 3}) run_step(*registered, {{"x:0", Tensor(f32, {n})}});
   EXPECT_EQ(segment.counts().compilations, 2u);
-  for (int64_t n = 1; n <= 40; ++n) run_step(*registered, {{"x:0", Tensor(f32, {n})}});
-  EXPECT_EQ(segment.counts().compilations, 40u);
-  EXPECT_EQ(segment.counts().tapes, 32u);
-  run_step(*registered, {{"x:0", Tensor(f32, {40})}});
-  EXPECT_EQ(segment.counts().compilations, 40u) << "a shape used of late was forgotten";
+  constexpr int64_t most = Segment::most_tapes;
+  for (int64_t n = 1; n <= most + 8; ++n) run_step(*registered, {{"x:0", Tensor(f32, {n})}});
+  EXPECT_EQ(segment.counts().compilations, most + 8u);
+  EXPECT_EQ(segment.counts().tapes, most);
+  run_step(*registered, {{"x:0", Tensor(f32, {most + 8})}});
+  EXPECT_EQ(segment.counts().compilations, most + 8u) << "a shape used of late was forgotten";
   run_step(*registered, {{"x:0", Tensor(f32, {1})}});
-  EXPECT_EQ(segment.counts().compilations, 41u);
+  EXPECT_EQ(segment.counts().compilations, most + 9u);
+}
+
+// The values that they send to each other lie in the same memory.
+TEST(Program, ShapesTakeTurnsOnOneArena) {
+  TestTask task;
+  Graph graph;
+  const Output x = feed(graph, "x", {any});
+  Output y = op("TestAdd", {x, x});
+  for (int i = 0; i < 4; ++i) y = op("TestAdd", {y, x});
+  const auto registered = task.registered(std::move(graph), {y.name()});
+  for (int round = 0; round < 3; ++round) {
+    for (const int64_t n : {100'000, 3, 250'000, 100'000}) {
+      Tensor ones(f32, {n});
+      std::fill_n(ones.data<float>(), n, 1.0F);
+      const StepResult result = run_step(*registered, {{"x:0", ones}});
+      const Tensor& sum = result.fetches[0].second;
+      EXPECT_EQ(sum.data<float>()[0], 6);
+      EXPECT_EQ(sum.data<float>()[n - 1], 6);
+    }
+  }
+  const Segment::Counts counts = registered->programs()[0]->segment(0).counts();
+  EXPECT_EQ(counts.compilations, 3u);
+  EXPECT_EQ(counts.arenas, 2u) << "one, and a larger one in its place";
 }
 
 TEST(Program, FeedMustMatchItsPlaceholder) {
