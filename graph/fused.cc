@@ -169,18 +169,16 @@ FusedProgram::FusedProgram(const FusedProgram& whole) : num_inputs_(whole.num_in
 
 std::shared_ptr<const FusedProgram> FusedProgram::of(const NodeView& fused) {
   constexpr size_t most = 4'096;
+  using Results = std::vector<std::string>;
+  using Program = std::shared_ptr<const FusedProgram>;
   static std::mutex mutex;
-  static auto* const known = new std::map<std::string, std::shared_ptr<const FusedProgram>>;
-  std::string key = fused.attr<std::string>("body");
-  for (const std::string& result : fused.attr<std::vector<std::string>>("results")) {
-    key += concat("\n", result);
-  }
+  static auto* const known = new std::unordered_map<std::string, std::map<Results, Program>>;
+  const std::string& body = fused.attr<std::string>("body");
+  const auto& results = fused.attr<Results>("results");
   const std::lock_guard lock(mutex);
-  const auto found = known->find(key);
-  if (found != known->end()) return found->second;
-  auto program = std::make_shared<const FusedProgram>(fused);
-  if (known->size() >= most) known->clear();
-  known->emplace(std::move(key), program);
+  if (known->size() >= most && !known->contains(body)) known->clear();
+  Program& program = (*known)[body][results];
+  if (program == nullptr) program = std::make_shared<const FusedProgram>(fused);
   return program;
 }
 

@@ -214,8 +214,10 @@ ShapeFunction same_for_all() {
   return [](ShapeContext& context) {
     Shape shape = Shape::unknown();
     for (int i = 0; i < context.num_inputs(); ++i) {
-      check(shape.is_compatible(context.input(i)), "all inputs must have the same shape, but ",
-            context.input_name(i), " has ", context.input(i), " and those before it ", shape);
+      if (!shape.is_compatible(context.input(i))) {
+        fail(Code::invalid_argument, "all inputs must have the same shape, but ",
+             context.input_name(i), " has ", context.input(i), " and those before it ", shape);
+      }
       shape = shape.merged(context.input(i));
     }
     set_all(context, shape);

@@ -102,6 +102,9 @@ struct Tape {
 // What the tape of one set of shapes leaves for those of others.
 struct TapeHints {
   std::vector<int> memory_order;  // MemoryPlan::order
+  // Nodes of the segment in the order of execution; which of all ran.
+  std::vector<int> sequence;
+  std::vector<bool> is_live;
 };
 
 // Compiles a segment. Inputs give shapes, and elements where SegmentPlan::Input::is_by_value.

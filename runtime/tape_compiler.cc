@@ -2,7 +2,7 @@
 // nodes, kernels, the order that keeps reads of variables before writes (tape_order.cc), memory
 // (tape_memory.cc), addresses.
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 
 #include "runtime/node_error.h"
 #include "runtime/node_states.h"
@@ -24,7 +24,7 @@ class Compiler {
     name_sources();
     find_needed();
     prepare_kernels();
-    find_order(draft_);
+    find_order(draft_, hints_);
     const std::vector<Address> workspaces = place_memory(draft_, *tape_, hints_);
     tape_->instructions.reserve(draft_.sequence.size());
     tape_->arguments.reserve(draft_.sequence.size());
@@ -124,11 +124,16 @@ class Compiler {
   }
 
   Address constant_address(const Tensor& tensor, bool on_host) {
-    auto [it, is_new] = constant_addresses_.try_emplace(
-        {tensor.raw(), tensor.dtype(), tensor.shape().to_string(), on_host},
-        static_cast<int>(tape_->constants.size()));
-    if (is_new) tape_->constants.push_back(on_host ? tensor : uploaded(tensor));
-    return {Address::Kind::constant, it->second};
+    std::vector<PlacedConstant>& placed = constants_[tensor.raw()];
+    const auto same = std::ranges::find_if(placed, [&](const PlacedConstant& other) {
+      return other.on_host == on_host && other.tensor.dtype() == tensor.dtype() &&
+             other.tensor.shape() == tensor.shape();
+    });
+    if (same != placed.end()) return {Address::Kind::constant, same->index};
+    const int index = static_cast<int>(tape_->constants.size());
+    tape_->constants.push_back(on_host ? tensor : uploaded(tensor));
+    placed.push_back({tensor, on_host, index});
+    return {Address::Kind::constant, index};
   }
 
   Tensor uploaded(const Tensor& tensor) {
@@ -253,7 +258,12 @@ class Compiler {
   NodeStates& node_states_;
   TapeHints& hints_;
   const std::shared_ptr<Tape> tape_;
-  std::map<std::tuple<const void*, DType, std::string, bool>, int> constant_addresses_;
+  struct PlacedConstant {
+    Tensor tensor;
+    bool on_host;
+    int index;  // in the tape's constants
+  };
+  std::unordered_map<const void*, std::vector<PlacedConstant>> constants_;  // by their elements
   std::vector<size_t> run_after_;  // by node: how many instructions have run then
 };
 

@@ -71,7 +71,7 @@ struct TapeDraft {
 // Finds `sequence`, the root of every value, and the views that must be copies. A read of a
 // variable that is not ordered after a write goes before it. A value must never change after the
 // node that read it.
-void find_order(TapeDraft& draft);
+void find_order(TapeDraft& draft, TapeHints& hints);
 
 // Assigns each root its address, and the tape its memory. Returns the addresses of the workspaces,
 // by position in `sequence`.

@@ -94,11 +94,19 @@ class Order {
 
   // A view of a variable whose user can only run after a write becomes a copy, and then the views
   // of it are others.
-  void find() {
+  void find(TapeHints& hints) {
     do {
       find_views();
     } while (!order_variables());
+    std::vector<bool> is_live(draft_.count());
+    for (int n = 0; n < draft_.count(); ++n) is_live[n] = draft_.is_live(n);
+    if (is_live == hints.is_live && keeps_order_of_variables(hints.sequence)) {
+      draft_.sequence = hints.sequence;
+      return;
+    }
     sort();
+    hints.sequence = draft_.sequence;
+    hints.is_live = std::move(is_live);
   }
 
  private:
@@ -208,6 +216,16 @@ class Order {
     return is_in_order;
   }
 
+  // Those of other shapes are known to keep the order of all else.
+  bool keeps_order_of_variables(const std::vector<int>& sequence) const {
+    std::vector<int> position(draft_.count(), -1);
+    for (size_t at = 0; at < sequence.size(); ++at) position[sequence[at]] = static_cast<int>(at);
+    return std::ranges::all_of(more_successors_, [&](const auto& edges) {
+      return std::ranges::all_of(edges.second,
+                                 [&](int next) { return position[edges.first] < position[next]; });
+    });
+  }
+
   // What must run after it: is_reached() tells, until the next call. There may be as many calls as
   // variables, which mostly have little behind them.
   void reach_from(int from) {
@@ -313,6 +331,6 @@ class Order {
 
 }  // namespace
 
-void find_order(TapeDraft& draft) { Order(draft).find(); }
+void find_order(TapeDraft& draft, TapeHints& hints) { Order(draft).find(hints); }
 
 }  // namespace leat
