@@ -115,13 +115,15 @@ bool sums_rows(const Node& node) {
   return shape.has_rank() && sums_leading_axes(node.inputs[1].node->attr<Tensor>("value"), shape);
 }
 
+int64_t axis_at(const Tensor& axes, int64_t i, int rank) {
+  const int64_t axis =
+      axes.dtype() == DType::i64 ? axes.data<int64_t>()[i] : axes.data<int32_t>()[i];
+  return axis < 0 ? axis + rank : axis;
+}
+
 bool sums_leading_axes(const Tensor& axes, const Shape& shape) {
   std::vector<int64_t> sorted;
-  for (int64_t i = 0; i < axes.elements(); ++i) {
-    const int64_t axis =
-        axes.dtype() == DType::i64 ? axes.data<int64_t>()[i] : axes.data<int32_t>()[i];
-    sorted.push_back(axis < 0 ? axis + shape.rank() : axis);
-  }
+  for (int64_t i = 0; i < axes.elements(); ++i) sorted.push_back(axis_at(axes, i, shape.rank()));
   std::sort(sorted.begin(), sorted.end());
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (sorted[i] != static_cast<int64_t>(i)) return false;

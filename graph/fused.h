@@ -30,6 +30,8 @@ enum class RowRule {
 RowRule row_rule(const Node& node);
 // Is the value a sum over rows of the operand, as far as shapes are known? No member may use it.
 bool sums_rows(const Node& node);
+// One of a reduction's axes, counted from the first.
+int64_t axis_at(const Tensor& axes, int64_t i, int rank);
 // Are these the first axes of the shape, but not all?
 bool sums_leading_axes(const Tensor& axes, const Shape& shape);
 

@@ -149,7 +149,7 @@ class PartInvariants {
     }
   }
 
-  // Of a captured value, which has the shape of the loop's input. False for a loop variable.
+  // A captured value has the shape of the loop's input. False if the feed is a loop variable.
   bool learn_shape(Node& feed) const {
     const LoopFeed from = LoopFeed::parse(feed.attr<std::string>("name"));
     if (from.is_variable) return false;

@@ -10,8 +10,10 @@
 #include "graph/shape_inference.h"
 #include "kernels/control/fused_tiles.h"
 #include "kernels/control/row_cut.h"
+#include "kernels/control/tile_program.h"
 #include "kernels/cpu.h"
 #include "kernels/linear_algebra/matmul.h"
+#include "kernels/one_thread.h"
 
 namespace leat {
 namespace {
@@ -23,14 +25,6 @@ constexpr int64_t least_uses = 500;
 constexpr double least_block_flops = 4e6;  // some tens of microseconds
 
 constexpr size_t most_values = 64;  // inputs, and results
-
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-class OneThread : public Stream {};
-
-size_t bytes_of(const TensorSpec& spec) {
-  return dtype_size(spec.dtype) * static_cast<size_t>(spec.shape.elements());
-}
 
 class Headed {
  public:
@@ -196,8 +190,8 @@ class Headed {
     for (size_t i = 0; i < tail_inputs_.size(); ++i)
       strides_.push_back(is_row_[i] ? stride_of(bytes_of(tail_inputs_[i])) : 0);
     head_bytes_ = head_place_ >= 0 ? 0 : stride_of(bytes_of(head_output_));
-    head_bytes_ = aligned(head_bytes_);
-    lane_bytes_ = aligned(
+    head_bytes_ = TileProgram::aligned(head_bytes_);
+    lane_bytes_ = TileProgram::aligned(
         head_bytes_ + std::max({full_.head.workspace_bytes, full_.tail.workspace_bytes,
                                 last_part_.head.workspace_bytes, last_part_.tail.workspace_bytes}));
   }

@@ -27,14 +27,6 @@ constexpr size_t longest_repeated_bytes = 2'048, most_repeated = 3;
 constexpr int64_t most_ranges = 32;
 constexpr size_t most_sum_bytes = 1 << 20;
 
-size_t aligned(size_t bytes) {
-  return (bytes + TileProgram::alignment - 1) / TileProgram::alignment * TileProgram::alignment;
-}
-
-size_t bytes_of(const TensorSpec& spec) {
-  return dtype_size(spec.dtype) * static_cast<size_t>(spec.shape.elements());
-}
-
 class TileBuilder {
  public:
   TileBuilder(std::shared_ptr<const FusedProgram> program, std::span<const TensorSpec> inputs,
@@ -131,7 +123,7 @@ class TileBuilder {
             out_.repeated.size() == most_repeated)
           continue;
         const size_t offset = out_.temporary_bytes;
-        out_.temporary_bytes += aligned(bytes * static_cast<size_t>(out_.rows));
+        out_.temporary_bytes += TileProgram::aligned(bytes * static_cast<size_t>(out_.rows));
         out_.repeated.push_back({{}, member.operands[i], bytes, offset});
       }
     }
@@ -280,7 +272,7 @@ class TileBuilder {
   Place place_output(size_t m, size_t o) {
     Place& place = places_[m][o];
     if (is_sum(m)) {  // of the tile
-      const size_t bytes = aligned(bytes_of(made_[m][o]));
+      const size_t bytes = TileProgram::aligned(bytes_of(made_[m][o]));
       const size_t offset = take(bytes);
       in_use_[offset] = {bytes, m};
       return place = {Place::Kind::temporary, 0, offset, 0};
@@ -291,7 +283,7 @@ class TileBuilder {
       return place = {Place::Kind::output, static_cast<int>(r), 0,
                       cut_.axes > 0 ? stride_of(made_[m][o]) : 0};
     }
-    const size_t bytes = aligned(tile_bytes_of(made_[m][o]));
+    const size_t bytes = TileProgram::aligned(tile_bytes_of(made_[m][o]));
     if (const std::optional<size_t> shared = shared_temporary(m, o, bytes)) {
       in_use_[*shared].last_use = last_use_[m][o];
       return place = {Place::Kind::temporary, 0, *shared, 0};
@@ -354,13 +346,13 @@ class TileBuilder {
       const TensorSpec& spec = made_[m][0];
       step.sum = static_cast<int>(out_.sums.size());
       out_.sums.push_back({static_cast<int>(r), spec.dtype, spec.shape.elements(), out_.sum_bytes});
-      out_.sum_bytes += aligned(bytes_of(spec));
+      out_.sum_bytes += TileProgram::aligned(bytes_of(spec));
     }
   }
 
   void place_workspace(size_t m, Step& step) {
-    const size_t bytes =
-        aligned(std::max(out_.bound[m].full.workspace_bytes, out_.bound[m].last.workspace_bytes));
+    const size_t bytes = TileProgram::aligned(
+        std::max(out_.bound[m].full.workspace_bytes, out_.bound[m].last.workspace_bytes));
     if (bytes == 0) return;
     step.workspace = take(bytes);
     free_.push_back({step.workspace, bytes});

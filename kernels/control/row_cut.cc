@@ -10,12 +10,6 @@ bool starts_with(const Shape& shape, const Shape& leading, int axes) {
          std::equal(leading.dims().begin(), leading.dims().begin() + axes, shape.dims().begin());
 }
 
-int64_t axis_at(const Tensor& axes, int64_t i, int rank) {
-  const int64_t axis =
-      axes.dtype() == DType::i64 ? axes.data<int64_t>()[i] : axes.data<int32_t>()[i];
-  return axis < 0 ? axis + rank : axis;
-}
-
 // Numpy aligns shapes at their last axes: these extents lie beside the rows of the output.
 bool is_beside_rows(const Shape& shape, const Shape& output, int axes) {
   if (shape.rank() > output.rank()) return false;

@@ -6,14 +6,12 @@
 
 #include "core/step_end.h"
 #include "kernels/cpu.h"
+#include "kernels/one_thread.h"
 
 namespace leat {
 namespace {
 
 constexpr double least_chunk_ns = 20'000;
-
-// Runs each tile on the thread that has it.
-class OneThread : public Stream {};
 
 // Adds what a tile or a range has to the sums of a range.
 void add(const TileProgram::Sum& sum, const void* from, std::byte* sums) {

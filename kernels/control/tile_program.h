@@ -6,10 +6,13 @@
 #include <memory>
 #include <vector>
 
+#include "core/byte_size.h"
 #include "core/kernel.h"
 #include "graph/fused.h"
 
 namespace leat {
+
+inline size_t bytes_of(const TensorSpec& spec) { return byte_size(spec.dtype, spec.shape); }
 
 class TileProgram {
  public:
@@ -55,6 +58,9 @@ class TileProgram {
   // Values between members are on the stack if there is room for them, else in the workspace.
   static constexpr size_t stack_bytes = 64 << 10;
   static constexpr size_t alignment = 64;
+  static constexpr size_t aligned(size_t bytes) {
+    return (bytes + alignment - 1) / alignment * alignment;
+  }
   static constexpr size_t most_operands = 8;  // of a member
 
   bool is_on_stack() const { return is_cut && temporary_bytes <= stack_bytes; }

@@ -7,6 +7,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/linear_algebra/matmul.h"
+#include "kernels/one_thread.h"
 
 namespace leat {
 namespace {
@@ -31,9 +32,6 @@ Tensor matrices_of(const Shape& operand, const Shape& product) {
   return numbers;
 }
 
-// Matrices that are too small for several threads share a chunk, each computed by one thread.
-class OneThread : public Stream {};
-
 BoundKernel prepare(const KernelRequest& request) {
   const Shape &x = request.inputs[0].shape, &y = request.inputs[1].shape,
               &out = request.outputs[0].shape;
@@ -45,6 +43,7 @@ BoundKernel prepare(const KernelRequest& request) {
   const Tensor of_x = matrices_of(batch_of(x), batch), of_y = matrices_of(batch_of(y), batch);
   const int64_t size = static_cast<int64_t>(dtype_size(request.inputs[0].dtype));
   const int64_t work = 2 * m * n * std::max<int64_t>(1, k);
+  // Then matrices share a chunk, each computed by one thread.
   const bool is_small = one.workspace_bytes == 0 && work < matmul_flops_per_chunk;
   const size_t workspace = one.workspace_bytes;
   BoundKernel kernel = BoundKernel::of([=, one = std::move(one)](const Arguments& a) {
