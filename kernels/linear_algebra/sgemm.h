@@ -14,8 +14,15 @@ class Sgemm {
   void run(Stream& stream, const float* a, const float* b, float* product, void* workspace) const;
 
  private:
+  enum class Way {
+    plain,
+    turned_product,  // computes the transposed product in the workspace, then turns it
+    turned_a         // turns `a` in the workspace first
+  };
+  static Way way(const MatMul& extents);
+
   MatMul extents_;
-  bool is_turned_;  // computes the transposed product in the workspace, then turns it
+  Way way_;
 };
 
 }  // namespace leat

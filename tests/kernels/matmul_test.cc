@@ -96,6 +96,8 @@ TEST(MatMul, EqualsTheSumOfProductsWhereTheTransposedOneIsFaster) {
     expect_product(f32, 41, 423, 260, threads);
     expect_product(f32, 1605, 21, 130, threads);
     expect_product(f32, 66, 130, 1025, threads);
+    expect_product(f32, 50, 1024, 380, threads);  // a is turned first
+    expect_product(f32, 49, 2048, 761, threads);
   }
 }
 
@@ -171,6 +173,7 @@ TEST(MatMul, AddsToWhatTheOutputHolds) {
   }
   expect_sum(f32, 41, 423, 260);  // computes the transposed product first
   expect_sum(f32, 1605, 21, 130);
+  expect_sum(f32, 50, 1024, 380);
 }
 
 // A node's constant weights, laid out anew once, for batches of several sizes.
