@@ -120,6 +120,7 @@ class Inference {
     const std::vector<Shape> shapes =
         infer_shapes(node.view(), *node.op, inputs, static_cast<int>(node.outputs.size()));
     size_t bytes = 0;
+    out_.nodes[n].reserve(shapes.size());
     for (size_t o = 0; o < shapes.size(); ++o) {
       check(shapes[o].is_complete(), "the shape of output ", o, " is ", shapes[o],
             " although the shapes of all inputs are known");
@@ -199,6 +200,7 @@ const SegmentValue& SegmentValues::of(const SegmentSource& source) const {
 
 std::vector<TensorSpec> SegmentValues::input_specs(const SegmentNode& node) const {
   std::vector<TensorSpec> specs;
+  specs.reserve(node.inputs.size());
   for (const SegmentSource& source : node.inputs) {
     const SegmentValue& value = of(source);
     specs.push_back({value.dtype, value.shape, value.known.is_valid() ? &value.known : nullptr});
@@ -208,6 +210,7 @@ std::vector<TensorSpec> SegmentValues::input_specs(const SegmentNode& node) cons
 
 std::vector<TensorSpec> SegmentValues::output_specs(int node) const {
   std::vector<TensorSpec> specs;
+  specs.reserve(nodes[node].size());
   for (const SegmentValue& value : nodes[node])
     specs.push_back({value.dtype, value.shape, nullptr});
   return specs;

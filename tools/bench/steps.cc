@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "frontends/cpp/control_flow/while_loop.h"
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"
@@ -60,6 +61,30 @@ void run_of_one_node(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(session.run({{x, feed}}, std::vector<Output>{y}));
 }
 BENCHMARK(run_of_one_node);
+
+// A while loop whose body is a chain of ten additions of 8 floats. Unfused, as ten nodes.
+void loop_of_ten_adds(benchmark::State& state) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {8});
+  const auto [i, h] = while_loop(
+      [&](Output i, Output) { return i < static_cast<int>(state.range(0)); },
+      [&](Output i, Output h) {
+        for (int n = 0; n < 10; ++n) h = h + x;
+        return std::pair(i + 1, h);
+      },
+      0, x);
+  SessionOptions options = one_thread();
+  options.simplify_arithmetic = options.fuse = false;
+  Session session(graph, options);
+  const Callable run = session.prepare({x}, {h});
+  const Tensor feed = filled({8}, 1e-3F);
+  std::vector<Tensor> fetches;
+  for (auto _ : state) run.run({&feed, 1}, fetches);
+  state.counters["ns_per_iteration"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(loop_of_ten_adds)->Arg(1000);
 
 void mlp_train_step(benchmark::State& state) {
   const int64_t batch = state.range(0);
