@@ -138,9 +138,14 @@ void LoopRun::run_straight(const LoopProgram::Part& part) {
   for (size_t i = 0; i < part.feeds.size(); ++i) feeds[i] = &values_[part.feeds[i]];
   const size_t count = part.program->plan().fetches.size();
   results_.resize(count);
+  // The body gives each variable a new value, which may have the memory of the old one.
+  Pointers<char> given(at_ == At::body ? part.feeds.size() : 0);
+  for (size_t i = 0; i < part.feeds.size() && at_ == At::body; ++i)
+    given[i] = part.feeds[i] < loop_.variables();
   Pointers<Tensor*> fetches(count);
   for (size_t i = 0; i < count; ++i) fetches[i] = &results_[i];
-  part.program->run_straight(feeds.span(), fetches.span(), is_traced_ ? &events_ : nullptr);
+  part.program->run_straight(feeds.span(), fetches.span(), is_traced_ ? &events_ : nullptr,
+                             given.span());
 }
 
 // False if there is nothing more to run.
@@ -152,8 +157,11 @@ bool LoopRun::take_results() {
   }
   at_ = At::condition;
   const std::vector<int>& next = loop_.body().fetches;
-  for (size_t v = 0; v < next.size(); ++v) values_[v] = results_[next[v]];
-  results_.clear();
+  for (size_t v = 0; v < next.size(); ++v) {
+    Tensor& result = results_[next[v]];
+    const bool is_last_use = std::find(next.begin() + v + 1, next.end(), next[v]) == next.end();
+    values_[v] = is_last_use ? std::move(result) : result;
+  }
   if (loop_.done_edge() >= 0) rendezvous_->send(loop_.done_edge(), {}, false);
   return true;
 }

@@ -40,7 +40,7 @@ class LoopProgram {
  private:
   Part condition_, body_;
   std::optional<Part> last_;  // runs once after the last iteration
-  int64_t done_edge_;  // signals the end of an iteration; -1: nothing waits for it
+  int64_t done_edge_;         // signals the end of an iteration; -1: nothing waits for it
 };
 
 // One loop of one step. Reused: start() begins the next one.

@@ -82,18 +82,26 @@ void Program::check_feed(int feed, const Tensor& tensor) const {
 }
 
 void Program::run_straight(std::span<const Tensor* const> feeds, std::span<Tensor* const> fetches,
-                           std::vector<TraceEvent>* events) {
+                           std::vector<TraceEvent>* events, std::span<const char> given) {
+  std::vector<Tensor> passed_on;  // held, so that nobody else gets their memory
+  if (!given.empty()) {
+    for (const auto& [fetch, feed] : straight_feeds_) passed_on.push_back(*feeds[feed]);
+  }
   if (!plan_.items.empty()) {
     Pointers<const Tensor*> inputs(straight_inputs_.size());
     for (size_t i = 0; i < straight_inputs_.size(); ++i) inputs[i] = feeds[straight_inputs_[i]];
+    Pointers<char> given_inputs(given.empty() ? 0 : straight_inputs_.size());
+    for (size_t i = 0; i < straight_inputs_.size() && !given.empty(); ++i)
+      given_inputs[i] = given[straight_inputs_[i]];
     Pointers<Tensor*> results(straight_results_.size());
     for (size_t r = 0; r < straight_results_.size(); ++r)
       results[r] = fetches[straight_results_[r]];
     if (events == nullptr) {
-      segments_[0]->run(inputs.span(), results.span());
+      segments_[0]->run(inputs.span(), results.span(), nullptr, given_inputs.span());
     } else {
       std::vector<InstructionTimes> times;
-      const auto tape = segments_[0]->run_traced(inputs.span(), results.span(), times);
+      const auto tape = segments_[0]->run_traced(inputs.span(), results.span(), times, nullptr,
+                                                 given_inputs.span());
       trace(*tape, times, *events);
     }
   }

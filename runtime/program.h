@@ -59,9 +59,9 @@ class Program {
   bool has_edges() const { return has_edges_; }
   bool is_straight() const { return plan_.is_straight; }
   // Runs one step on the caller's thread; only if is_straight(). Feeds and fetches are in the order
-  // of the plan; feeds must have been checked.
+  // of the plan; feeds must have been checked. `given`, by feed: see TapeInstance::run.
   void run_straight(std::span<const Tensor* const> feeds, std::span<Tensor* const> fetches,
-                    std::vector<TraceEvent>* events);
+                    std::vector<TraceEvent>* events, std::span<const char> given = {});
 
   const Segment& segment(int i) const { return *segments_[i]; }
   // Gives back the memory of segments that have not run since the last call.

@@ -166,7 +166,12 @@ void ProgramStep::send(int index, Tensor value, bool is_dead, std::vector<TraceE
 void ProgramStep::run_segment(int index, std::vector<TraceEvent>& events) {
   const Item& item = plan_.items[index];
   Pointers<const Tensor*> inputs(item.inputs.size());
-  for (size_t i = 0; i < item.inputs.size(); ++i) inputs[i] = &value_of(item.inputs[i]);
+  Pointers<char> given(item.inputs.size());
+  for (size_t i = 0; i < item.inputs.size(); ++i) {
+    inputs[i] = &value_of(item.inputs[i]);
+    const int slot = item.inputs[i].slot;
+    given[i] = slot >= 0 && item.inputs[i].constant < 0 && uses_[slot] == 1;
+  }
   Pointers<Tensor*> results(item.outputs.size());
   for (size_t r = 0; r < item.outputs.size(); ++r) results[r] = &slots_[item.outputs[r]];
   Segment& segment = *program_.segments_[item.segment];
@@ -182,10 +187,10 @@ void ProgramStep::run_segment(int index, std::vector<TraceEvent>& events) {
   const int64_t start = trace_now_ns();
   if (is_traced_) {
     std::vector<InstructionTimes> times;
-    const auto tape = segment.run_traced(inputs.span(), results.span(), times, taker);
+    const auto tape = segment.run_traced(inputs.span(), results.span(), times, taker, given.span());
     program_.trace(*tape, times, events);
   } else {
-    segment.run(inputs.span(), results.span(), taker);
+    segment.run(inputs.span(), results.span(), taker, given.span());
   }
   average(program_.costs_ns_[item.segment], trace_now_ns() - start);
 }

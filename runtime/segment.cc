@@ -59,13 +59,13 @@ Segment::~Segment() { delete hot_.load(); }
 std::shared_ptr<const Tape> Segment::run(std::span<const Tensor* const> inputs,
                                          std::span<Tensor* const> results,
                                          std::vector<InstructionTimes>* times,
-                                         const ResultTaker* taker) {
+                                         const ResultTaker* taker, std::span<const char> given) {
   const VariableLocks locks(locks_);
   std::unique_ptr<TapeInstance> instance = acquire(inputs);
   std::shared_ptr<const Tape> tape;
   if (times != nullptr) tape = instance->shared_tape();
   try {
-    instance->run(inputs, results, times, taker);
+    instance->run(inputs, results, times, taker, given);
   } catch (...) {
     const auto failed = instance->shared_tape();
     release(std::move(instance));

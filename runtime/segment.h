@@ -29,17 +29,18 @@ class Segment {
   // Runs on the calling thread, and blocks only on the variables' locks (held for this run at
   // most). `inputs` as SegmentPlan::inputs, `results` as SegmentPlan::results (null: not wanted).
   // Throws with the node's name.
-  // `taker`: see TapeInstance::run.
+  // `taker`, `given`: see TapeInstance::run.
   void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
-           const ResultTaker* taker = nullptr) {
-    run(inputs, results, nullptr, taker);
+           const ResultTaker* taker = nullptr, std::span<const char> given = {}) {
+    run(inputs, results, nullptr, taker, given);
   }
   // The same, and reports when each instruction ran. Returns the tape that the times belong to.
   std::shared_ptr<const Tape> run_traced(std::span<const Tensor* const> inputs,
                                          std::span<Tensor* const> results,
                                          std::vector<InstructionTimes>& times,
-                                         const ResultTaker* taker = nullptr) {
-    return run(inputs, results, &times, taker);
+                                         const ResultTaker* taker = nullptr,
+                                         std::span<const char> given = {}) {
+    return run(inputs, results, &times, taker, given);
   }
 
   static constexpr size_t most_tapes = 1'024;
@@ -72,7 +73,8 @@ class Segment {
 
   std::shared_ptr<const Tape> run(std::span<const Tensor* const> inputs,
                                   std::span<Tensor* const> results,
-                                  std::vector<InstructionTimes>* times, const ResultTaker* taker);
+                                  std::vector<InstructionTimes>* times, const ResultTaker* taker,
+                                  std::span<const char> given);
   std::unique_ptr<TapeInstance> acquire(std::span<const Tensor* const> inputs);
   [[noreturn]] void refuse(std::unique_ptr<TapeInstance> hot);
   void release(std::unique_ptr<TapeInstance> instance);

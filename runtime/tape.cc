@@ -58,6 +58,7 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
     : tape_(std::move(tape)), program_(program), segment_(segment), device_(*program.device) {
   for (const Tape::Memory& memory : tape_->owned) owned_.push_back(allocate(memory, device_));
   result_buffers_.resize(tape_->results_memory.size());
+  spares_.resize(tape_->results_memory.size());
   replaced_.resize(tape_->variables.size());
   inputs_.resize(segment.inputs.size());
   variables_.resize(tape_->variables.size());
@@ -193,14 +194,16 @@ void TapeInstance::fail_beyond(size_t wanted, size_t available) {
 size_t TapeInstance::bytes() const {
   size_t out = arena_ == nullptr ? 0 : arena_->bytes();
   for (const Tensor& buffer : result_buffers_) out += buffer.bytes();
+  for (const Tensor& spare : spares_) out += spare.bytes();
   return out;
 }
 
 void TapeInstance::run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
-                       std::vector<InstructionTimes>* times, const ResultTaker* taker) {
+                       std::vector<InstructionTimes>* times, const ResultTaker* taker,
+                       std::span<const char> given) {
   was_used_ = true;
   taker_ = taker;
-  bind_results();
+  bind_results(inputs, given);
   for (size_t i = 0; i < inputs_.size(); ++i) bind(inputs_[i], *inputs[i]);
   bind_variables();
 
@@ -317,13 +320,36 @@ void TapeInstance::bind_variable(size_t v) {
   bind(variables_[v], *value);
 }
 
-void TapeInstance::bind_results() {
+void TapeInstance::bind_results(std::span<const Tensor* const> inputs,
+                                std::span<const char> given) {
+  const auto is_free = [](const Tensor& buffer) {
+    return buffer.is_valid() && is_sole_handle(buffer.buffer());
+  };
   for (size_t r = 0; r < result_buffers_.size(); ++r) {
     Tensor& buffer = result_buffers_[r];
-    if (!buffer.is_valid() || !is_sole_handle(buffer.buffer()))
-      buffer = allocate(tape_->results_memory[r], device_);
+    if (!is_free(buffer) && !inherits(r, inputs, given)) {
+      std::swap(buffer, spares_[r]);
+      if (!is_free(buffer)) buffer = allocate(tape_->results_memory[r], device_);
+    }
     bind(results_[r], buffer);
   }
+}
+
+// In a loop, the buffer that the last run gave out comes back as an input. (Memory that came from
+// elsewhere may be anybody's.)
+bool TapeInstance::inherits(size_t result, std::span<const Tensor* const> inputs,
+                            std::span<const char> given) {
+  const int input = tape_->heirs[result];
+  if (given.empty() || input < 0 || given[input] == 0) return false;
+  const Tensor& value = *inputs[input];
+  Tensor& buffer = result_buffers_[result];
+  if (!buffer.is_valid() || buffer.buffer() != value.buffer() || buffer.raw() != value.raw())
+    return false;
+  buffer = Tensor();
+  if (!is_sole_handle(value.buffer())) return false;
+  const auto& [dtype, shape, on_host] = tape_->results_memory[result];
+  buffer = Tensor(dtype, shape, value.buffer());
+  return true;
 }
 
 // A tape that fails leaves variables that it was to assign, but could not yet, as they were.

@@ -91,7 +91,10 @@ struct Tape {
     int result;
   };
   std::vector<EarlyResult> early_results;  // by instruction
-  std::vector<VariableUse> variables;      // in the order of SegmentPlan::variables
+  // By result buffer: the input whose memory it may be, if the caller gives that up, since nothing
+  // reads it once the result is written; -1: none.
+  std::vector<int> heirs;
+  std::vector<VariableUse> variables;  // in the order of SegmentPlan::variables
   size_t arena_bytes = 0;
   size_t max_live_bytes = 0;  // a lower bound for any planner
 
@@ -146,9 +149,12 @@ class TapeInstance {
   // null entries). Rethrows an exception of a kernel with node, op and device. Variables to be
   // assigned then keep their old value, unless the new value was computed in their own memory
   // (Variable::memory): overwritten elements are lost. `taker`, if given, also gets
-  // Tape::early_results, each as soon as it is complete; what it throws ends the run.
+  // Tape::early_results, each as soon as it is complete; what it throws ends the run. `given`, if
+  // not empty, tells of each input whether the caller drops it then: a result may take over the
+  // memory of one that was its own and that nobody else holds.
   void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
-           std::vector<InstructionTimes>* times, const ResultTaker* taker);
+           std::vector<InstructionTimes>* times, const ResultTaker* taker,
+           std::span<const char> given = {});
 
  private:
   struct Bound {
@@ -180,7 +186,8 @@ class TapeInstance {
   void bind_variable(size_t v);
   static void check_shape_stays(const Variable& variable, const Tape::VariableUse& use);
   void check_lies_here(const Variable& variable) const;
-  void bind_results();
+  void bind_results(std::span<const Tensor* const> inputs, std::span<const char> given);
+  bool inherits(size_t result, std::span<const Tensor* const> inputs, std::span<const char> given);
   // Every pointer that a kernel gets is bound here, in use_arena() or in the constructor. All
   // compare the bytes behind it with those that the kernels were compiled to access.
   void bind(Outside& outside, const Tensor& tensor) {
@@ -211,6 +218,7 @@ class TapeInstance {
   std::shared_ptr<Buffer> arena_;
   std::vector<Tensor> owned_;
   std::vector<Tensor> result_buffers_;
+  std::vector<Tensor> spares_;    // the buffers before: whoever holds one result, drops the other
   std::vector<Tensor> replaced_;  // values of variables whose memory this run replaced
   bool has_replaced_ = false;
   bool was_used_ = false;

@@ -72,6 +72,40 @@ void share_memory(TapeDraft& draft, int at) {
   }
 }
 
+// Which results may have the memory of an input: both as share_memory() wants it. An input that is
+// a result itself stays as it is.
+void find_heirs(const TapeDraft& draft, Tape& tape) {
+  tape.heirs.assign(tape.results_memory.size(), -1);
+  if (!draft.is_on_host()) return;
+  std::vector<bool> is_given(draft.values.inputs.size());
+  for (const SegmentPlan::Result& result : draft.segment.results) {
+    const Address& address = draft.roots[draft.result(result).root].address;
+    const bool is_input =
+        !draft.result(result).known.is_valid() && address.kind == Address::Kind::input;
+    if (is_input) is_given[address.index] = true;
+  }
+  for (int at = 0; at < std::ssize(draft.sequence); ++at) {
+    const int n = draft.sequence[at];
+    if (draft.is_copied[n]) continue;
+    for (const Alias& share : draft.kernels[n].may_share) {
+      const SegmentValue& input = draft.input(n, share.input);
+      const SegmentValue& output = draft.values.nodes[n][share.output];
+      if (input.known.is_valid() || output.known.is_valid() || output.dtype == DType::string)
+        continue;
+      const Root &from = draft.roots[input.root], &to = draft.roots[output.root];
+      if (from.address.kind != Address::Kind::input || to.address.kind != Address::Kind::result)
+        continue;
+      const bool fits = input.dtype == output.dtype && input.offset == 0 && output.offset == 0 &&
+                        to.bytes == output.bytes() && input.bytes() == output.bytes();
+      if (!fits || from.last != at || to.first != at || is_given[from.address.index] ||
+          tape.heirs[to.address.index] >= 0 || is_read_otherwise(draft, n, share, input.root))
+        continue;
+      tape.heirs[to.address.index] = from.address.index;
+      is_given[from.address.index] = true;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Address> place_memory(TapeDraft& draft, Tape& tape, TapeHints& hints) {
@@ -110,6 +144,7 @@ std::vector<Address> place_memory(TapeDraft& draft, Tape& tape, TapeHints& hints
   tape.arena_bytes = memory.bytes;
   tape.max_live_bytes = memory.max_live;
   hints.memory_order = std::move(memory.order);
+  find_heirs(draft, tape);
   return workspaces;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <tuple>
 
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/variables.h"
@@ -107,6 +108,32 @@ TEST(WhileLoop, RunsNestedLoops) {
   });
   // 0 + 1 + 2 + 3 + 4 times x are added
   EXPECT_EQ(Session(graph).run({{x, Tensor::scalar(2.0f)}}, {results[1]})[0].item<float>(), 22);
+}
+
+// A variable may get the memory of its old value, as long as nobody else needs that: not another
+// variable, and not what was given to the loop.
+TEST(WhileLoop, ValuesThatOthersNeedKeepTheirMemory) {
+  Graph graph;
+  const Output n = placeholder(graph, "n", i32, {}), x = placeholder(graph, "x", f32, {2});
+  const Outputs results =
+      while_loop([&](const Outputs& v) { return less(v[0], n); },
+                 [&](const Outputs& v) {
+                   return Outputs{v[0] + 1, v[1] + x, v[1], v[3] + v[2], v[4] + v[3]};
+                 },
+                 Outputs{count(graph, 0), x, x, x, x});
+  Session session(graph);
+  const Tensor xs = Tensor::of<float>({2}, {1, -2});
+  const auto values = session.run({{n, Tensor::scalar(5)}, {x, xs}}, results);
+  float a = 1, b = 1, c = 1, d = 1;
+  for (int i = 0; i < 5; ++i) std::tie(a, b, c, d) = std::tuple(a + 1, a, c + b, d + c);
+  for (int i = 0; i < 2; ++i) {
+    const float factor = xs.data<float>()[i];
+    EXPECT_EQ(values[1].data<float>()[i], a * factor);
+    EXPECT_EQ(values[2].data<float>()[i], b * factor);
+    EXPECT_EQ(values[3].data<float>()[i], c * factor);
+    EXPECT_EQ(values[4].data<float>()[i], d * factor);
+  }
+  EXPECT_EQ(xs.data<float>()[0], 1);
 }
 
 TEST(WhileLoop, UpdatesAVariableInEachIteration) {
