@@ -52,12 +52,14 @@ bool is_read_otherwise(const TapeDraft& draft, int n, const Alias& share, int ro
 void share_memory(TapeDraft& draft, int at) {
   const int n = draft.sequence[at];
   if (draft.is_copied[n]) return;
+  std::vector<int> taken;  // even by an output that nobody reads
   for (const Alias& share : draft.kernels[n].may_share) {
     const SegmentValue& input = draft.input(n, share.input);
     const SegmentValue& output = draft.values.nodes[n][share.output];
     if (input.known.is_valid() || output.known.is_valid() || output.dtype == DType::string)
       continue;
     const int from = draft.resolved(input.root);
+    if (contains(taken, from)) continue;
     Root &memory = draft.roots[from], &taker = draft.roots[output.root];
     const bool is_ours = memory.address.kind == Address::Kind::none && memory.first >= 0 &&
                          memory.last == at && memory.first < at;
@@ -67,6 +69,7 @@ void share_memory(TapeDraft& draft, int at) {
                       memory.dtype != DType::string;
     if (!is_ours || leaves || !is_new || !fits || is_read_otherwise(draft, n, share, from))
       continue;
+    taken.push_back(from);
     taker.merged_into = from;
     memory.last = taker.last;
   }

@@ -1,6 +1,7 @@
 // Models train alike with and without fused nodes.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <random>
 
@@ -117,6 +118,25 @@ TEST(FusedModels, TrainAlike) {
     return cond(
         is_large, [&] { return tanh(x * 2.0f) + x; }, [&] { return exp(-x) * x; });
   });
+}
+
+// Of `d` and `e` only the shapes are read, which are known before the step. Both may lie where `c`
+// was, but not both at once.
+TEST(FusedModels, ResultsThatNobodyReadsLieApart) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {any, any});
+  const Output c = cumsum(x, 0), d = c * x, e = tanh(d - x), f = d * e;
+  const Output sizes = shape_of(d) + shape_of(e);
+  Tensor values(f32, {20, 30});
+  for (int64_t i = 0; i < values.elements(); ++i)
+    values.data<float>()[i] = std::sin(static_cast<float>(i));
+  const auto run = [&](bool fuse) {
+    Session session(graph, {.fuse = fuse, .threads = 1});
+    return session.run({{x, values}}, {f, sizes})[0];
+  };
+  const Tensor with = run(true), without = run(false);
+  for (int64_t i = 0; i < values.elements(); ++i)
+    ASSERT_NEAR(with.data<float>()[i], without.data<float>()[i], 1e-5) << i;
 }
 
 }  // namespace
