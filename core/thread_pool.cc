@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/flush_denormals.h"
 #include "core/step_end.h"
 #include "core/work_lines.h"
 #include "core/work_source.h"
@@ -265,6 +266,7 @@ class ThreadPool::State {
   }
 
   void work() {
+    const FlushDenormals flush;
     std::chrono::nanoseconds patience = short_spin;
     for (;;) {
       if (has_open_chunk() && take_chunks() > 0) patience = long_spin;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <latch>
 #include <thread>
 
@@ -47,6 +48,24 @@ TEST(Session, FirstStepsMayRunConcurrently) {
       for (const std::string& error : errors) ASSERT_EQ(error, "") << target;
     }
   }
+}
+
+// On the pool's threads, too; and the caller's own arithmetic stays as it was.
+TEST(Session, CountsDenormalNumbersAsZero) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {any}), y = x * 1e-10F;
+  SessionOptions options;
+  options.threads = 3;
+  Session session(graph, options);
+  for (const int64_t n : {5, 4'000'000}) {
+    Tensor small(f32, {n});
+    std::fill_n(small.data<float>(), n, 1e-30F);
+    const Tensor products = session.run({{x, small}}, y);
+    const std::span<const float> all = products.span<float>();
+    EXPECT_TRUE(std::ranges::all_of(all, [](float product) { return product == 0; })) << n;
+  }
+  volatile float small = 1e-30F;
+  EXPECT_GT(small * 1e-10F, 0);
 }
 
 TEST(Session, RejectsNodesOfAnotherGraph) {
@@ -106,7 +125,8 @@ TEST(Session, CannotInitialiseWhatHasNoInitialisers) {
       "by its name: "
       "session.run({*graph.find(\"";
   Session session(read), by_group(with_group);
-  expect_error([&] { session.initialize(); }, Code::failed_precondition, text + "w/initial/Assign\")})");
+  expect_error([&] { session.initialize(); }, Code::failed_precondition,
+               text + "w/initial/Assign\")})");
   expect_error([&] { by_group.initialize(); }, Code::failed_precondition,
                text + "initialize_variables\")})");
   by_group.run({*with_group.find("initialize_variables")});
