@@ -18,10 +18,6 @@ constexpr T lowest() {
   }
 }
 
-// Channels that stay in registers while all taps of a pixel are looked at.
-using Lanes [[gnu::vector_size(64)]] = float;
-constexpr int64_t lanes = sizeof(Lanes) / sizeof(float);
-
 // The largest values of count * lanes channels.
 template <int count>
 LEAT_INLINE inline void pool_lanes(const Pool& p, int64_t row, int64_t ox, const float* x,

@@ -2,6 +2,8 @@
 // The shape functions of poolings, and average pooling.
 #include "kernels/neural/pooling.h"
 
+#include <cstring>
+
 #include "kernels/neural/pooling_loops.h"
 
 namespace leat {
@@ -78,6 +80,36 @@ Pool pool_of(const NodeView& node, const Shape& x) {
 
 namespace {
 
+// The means of count * lanes channels.
+template <int count>
+LEAT_INLINE inline void average_lanes(const Pool& p, int64_t row, int64_t ox, const float* x,
+                                      float* to) {
+  Lanes sum[count];
+  for (Lanes& s : sum) s = Lanes{};
+  const int64_t taps = p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+    for (int i = 0; i < count; ++i) {
+      Lanes value;
+      std::memcpy(&value, x + pixel * p.channels + i * lanes, sizeof value);
+      sum[i] += value;
+    }
+  });
+  for (Lanes& s : sum) s /= static_cast<float>(taps);
+  std::memcpy(to, sum, sizeof sum);
+}
+
+// Of as many channels as fill registers; how many those are.
+LEAT_INLINE inline int64_t average_in_registers(const Pool& p, int64_t row, int64_t ox,
+                                                const float* x, float* to) {
+  int64_t first = 0;
+  for (; first + 4 * lanes <= p.channels; first += 4 * lanes)
+    average_lanes<4>(p, row, ox, x + first, to + first);
+  for (; first + 2 * lanes <= p.channels; first += 2 * lanes)
+    average_lanes<2>(p, row, ox, x + first, to + first);
+  for (; first + lanes <= p.channels; first += lanes)
+    average_lanes<1>(p, row, ox, x + first, to + first);
+  return first;
+}
+
 // Sums in float for 16-bit floats.
 constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
@@ -90,7 +122,9 @@ constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r)
       vectorized([=]() LEAT_INLINE {
         for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
           T* to = y + (row * p.width.out + ox) * p.channels;
-          for_channel_blocks(p.channels, [&](int64_t first, int64_t n) LEAT_INLINE {
+          int64_t done = 0;
+          if constexpr (std::is_same_v<T, float>) done = average_in_registers(p, row, ox, x, to);
+          const auto average = [&](int64_t first, int64_t n) LEAT_INLINE {
             C sum[channel_block];
             C* const total = sum;
             for (int64_t c = 0; c < n; ++c) total[c] = C(0);
@@ -99,7 +133,8 @@ constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r)
               for (int64_t c = 0; c < n; ++c) total[c] += C(from[c]);
             });
             for (int64_t c = 0; c < n; ++c) to[first + c] = T(total[c] / C(count));
-          });
+          };
+          for_channel_blocks(p.channels, average, done);
         });
       });
     };

@@ -87,6 +87,10 @@ void for_zeroed_images(const Arguments& a, const Pool& p, T* out, int64_t image,
   });
 }
 
+// Channels that stay in registers while all taps of a pixel are looked at.
+using Lanes [[gnu::vector_size(64)]] = float;
+constexpr int64_t lanes = sizeof(Lanes) / sizeof(float);
+
 // Calls f(first, n) for blocks of n channels, which stay in the first-level cache.
 inline constexpr int64_t channel_block = 64;
 template <class F>
