@@ -15,6 +15,7 @@
 #include "graph/loops/loop_frame.h"
 #include "graph/loops/loops.h"
 #include "graph/passes/dead_together.h"
+#include "graph/passes/gradient_nodes.h"
 #include "graph/passes/simplify.h"
 #include "graph/passes/variable_accesses.h"
 #include "graph/rebuild.h"
@@ -81,6 +82,7 @@ class Fusion {
         kept_(kept),
         default_type_(default_type),
         dead_together_(graph),
+        gradients_(graph),
         rules_(graph.size()),
         levels_(graph.size()),
         group_(graph.size()) {}
@@ -132,7 +134,14 @@ class Fusion {
     const Node& node = *input.node;
     return goes_by_rows(node) && goes_by_rows(user) && !sums_rows(node) &&
            node.assigned_device == user.assigned_device && dead_together_.are(node, user) &&
+           !is_early_factor(node, user) &&
            (sums_rows(user) || has_rows_of(input.shape(), user.outputs[0].shape));
+  }
+
+  // A factor of a gradient would be computed with forward nodes, and kept until the backward part
+  // needs it.
+  bool is_early_factor(const Node& node, const Node& user) const {
+    return gradients_.is_factor(user) && !gradients_.contains(node);
   }
 
   // ---- Groups ----
@@ -428,6 +437,7 @@ class Fusion {
   const KeptNames& kept_;
   const std::string_view default_type_;
   const DeadTogether dead_together_;
+  const GradientNodes gradients_;
   std::vector<RowRule> rules_;  // by id, as all of these
   std::vector<int> levels_;
   std::vector<int> group_;                     // union-find

@@ -82,6 +82,16 @@ TEST(Fuse, ComputesEarlyWhatIsSmallerThanItsInputs) {
             "g = x:0 y:0; Greater\ns = x:0 w:0 g:0 y:0; MatMul + Neg + SelectV2\n");
 }
 
+TEST(Fuse, ComputesAFactorOfAGradientWithTheBackwardPart) {
+  const auto fused_in = [](const std::string& scope) {
+    return fused(concat("t = Tanh(x); ", scope, "/f = Square(t); h = MatMul(t, w); ", scope,
+                        "/l = MatMul(h, w); ", scope, "/g = MatMul(", scope, "/f, ", scope, "/l)"),
+                 {.fetches = {scope + "/g:0"}});
+  };
+  EXPECT_NE(fused_in("layer").find("; Tanh + Square\n"), std::string::npos);
+  EXPECT_NE(fused_in("gradients").find("gradients/f = t:0; Square"), std::string::npos);
+}
+
 TEST(Fuse, PutsAProductThatNobodyElseUsesAtTheHead) {
   EXPECT_EQ(fused("m = MatMul(x, w); s = BiasAdd(m, b); r = Relu(s)", {.fetches = {"r:0"}}),
             "r = x:0 w:0 b:0; MatMul + BiasAdd + Relu\n");
