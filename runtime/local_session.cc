@@ -219,6 +219,7 @@ void LocalSession::build(Entry& entry) {
                  .placement = placement_,
                  .simplify = simplify_extent(options_.simplify, options_.simplify_arithmetic),
                  .fuse = options_.fuse,
+                 .recompute = options_.recompute,
                  .after_pass = {}});
   }
   entry.edges = partitioned.edges.size();

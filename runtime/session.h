@@ -13,6 +13,7 @@
 
 #include "core/tensor.h"
 #include "graph/graph.h"
+#include "graph/passes/recompute.h"
 #include "graph/passes/step_signature.h"
 
 namespace leat {
@@ -27,8 +28,9 @@ struct SessionOptions {
   bool simplify = true;  // constant folding and friends; false: the graph's own nodes run
   bool simplify_arithmetic = true;  // part of it: Pow(x, 2) as Square(x), and its like
   bool fuse = true;                 // connected elementwise ops run as one; not without simplify
-  bool isolate_state = false;       // variables of its own instead of the task's shared ones
-  bool bfloat16_edges = false;      // float32 travels between tasks as bfloat16 (cluster only)
+  Recompute recompute = Recompute::nothing;  // what a training step does not keep in memory
+  bool isolate_state = false;   // variables of its own instead of the task's shared ones
+  bool bfloat16_edges = false;  // float32 travels between tasks as bfloat16 (cluster only)
   std::vector<std::string> device_filters =
       {};  // "/job:ps", …: tasks that this session uses (cluster only)
   std::chrono::milliseconds timeout{0};  // of every call; 0 = the default deadline of 10 minutes

@@ -64,6 +64,18 @@ void write_step_stats(const std::vector<TraceEvent>& events, tensorflow::StepSta
   }
 }
 
+// TensorFlow's other values ask for swapping, or for nothing without hints on nodes.
+Recompute read_recompute(tensorflow::RewriterConfig::MemOptType type) {
+  switch (type) {
+    case tensorflow::RewriterConfig::HEURISTICS:
+      return Recompute::layers;
+    case tensorflow::RewriterConfig::RECOMPUTATION_HEURISTICS:
+      return Recompute::automatic;
+    default:
+      return Recompute::nothing;
+  }
+}
+
 }  // namespace
 
 void write_options(const SessionOptions& options, tensorflow::ConfigProto& proto) {
@@ -74,6 +86,12 @@ void write_options(const SessionOptions& options, tensorflow::ConfigProto& proto
   graph.mutable_rewrite_options()->set_disable_meta_optimizer(!options.simplify);
   if (!options.fuse)
     graph.mutable_rewrite_options()->set_remapping(tensorflow::RewriterConfig::OFF);
+  if (options.recompute != Recompute::nothing) {
+    graph.mutable_rewrite_options()->set_memory_optimization(
+        options.recompute == Recompute::layers
+            ? tensorflow::RewriterConfig::HEURISTICS
+            : tensorflow::RewriterConfig::RECOMPUTATION_HEURISTICS);
+  }
   if (!options.simplify_arithmetic) {
     graph.mutable_rewrite_options()->set_arithmetic_optimization(tensorflow::RewriterConfig::OFF);
   }
@@ -99,6 +117,7 @@ SessionOptions read_options(const tensorflow::ConfigProto& proto) {
   options.simplify = graph.optimizer_options().opt_level() != tensorflow::OptimizerOptions::L0 &&
                      !graph.rewrite_options().disable_meta_optimizer();
   options.fuse = graph.rewrite_options().remapping() != tensorflow::RewriterConfig::OFF;
+  options.recompute = read_recompute(graph.rewrite_options().memory_optimization());
   options.simplify_arithmetic =
       graph.rewrite_options().arithmetic_optimization() != tensorflow::RewriterConfig::OFF;
   options.bfloat16_edges = graph.enable_bfloat16_sendrecv();

@@ -95,6 +95,11 @@ PassResult run_fuse(Graph& graph, StepContext& step) {
   return changed_if(fuse(graph, step.signature));
 }
 
+PassResult run_recompute(Graph& graph, StepContext& step) {
+  if (step.options.recompute == Recompute::nothing) return PassResult::skipped;
+  return changed_if(recompute(graph, step.signature, step.options.recompute));
+}
+
 PassResult run_partition(Graph& graph, StepContext& step) {
   std::vector<CutEdge>& first = step.loop_edges;
   PartitionedGraph& out =
@@ -120,6 +125,7 @@ constexpr auto passes = std::to_array<Pass>({{"connect", run_connect},
                                              {"simplify_placed", run_simplify_placed},
                                              {"spread_loops", run_spread_loops},
                                              {"fuse", run_fuse},
+                                             {"recompute", run_recompute},
                                              {"partition", run_partition}});
 
 }  // namespace

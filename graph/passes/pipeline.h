@@ -1,9 +1,9 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
 // the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
-// spread_loops → fuse → partition. Each is a free function from graph to graph; verify() runs after
-// each one that made or changed a graph. Most change the graph in place or replace it: a large
-// graph is copied, and even moved, as rarely as possible. A pass that returns bool returns whether
-// it had anything to do.
+// spread_loops → fuse → recompute → partition. Each is a free function from graph to graph;
+// verify() runs after each one that made or changed a graph. Most change the graph in place or
+// replace it: a large graph is copied, and even moved, as rarely as possible. A pass that returns
+// bool returns whether it had anything to do.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/passes/recompute.h"
 #include "graph/passes/step_signature.h"
 
 namespace leat {
@@ -82,7 +83,8 @@ struct PipelineOptions {
   StepSignature signature;
   PlacementOptions placement;
   Simplify simplify = Simplify::all;
-  bool fuse = true;             // not without simplify
+  bool fuse = true;  // not without simplify
+  Recompute recompute = Recompute::nothing;
   bool bfloat16_edges = false;  // PartitionOptions
   // Called after every pass with its name; for dumps and tests.
   std::function<void(std::string_view pass, const Graph& graph)> after_pass;
@@ -166,6 +168,11 @@ bool spread_loops(Graph& graph, std::vector<CutEdge>& edges);
 // rows one by one: in the step, and in its loops. Endpoints named in the signature keep their
 // names. `graph` must be placed. False if the step has nothing to fuse.
 bool fuse(Graph& graph, const StepSignature& signature);
+// Lets the backward part of a training step read copies of forward nodes, which run when it gets
+// there, instead of values that would be kept until then. The backward part is what has a part
+// "gradients" or "gradients_1" of its name, as gradients() and TensorFlow write it, and what
+// follows from that. `graph` must be placed. False if nothing would be saved.
+bool recompute(Graph& graph, const StepSignature& signature, Recompute extent);
 // Cuts at device borders.
 struct PartitionOptions {
   // Float values travel to other tasks as bfloat16: half the bytes, 8 bits of precision.

@@ -145,6 +145,21 @@ TEST_F(Examples, ConvolutionalNetworkLearns) {
       << outcome_.output;
 }
 
+TEST_F(Examples, LearnsWithRecomputation) {
+  for (const char* recompute : {"layers", "auto"}) {
+    EXPECT_GT(accuracy_of("mnist", std::string("--strategy parameter_server:staleness=0 --model "
+                                               "cnn --recompute ") +
+                                       recompute),
+              90.0)
+        << outcome_.output;
+  }
+  const Outcome outcome =
+      run("timeout 60 " + std::string(LEAT_BIN_DIR) + "/examples/mnist --recompute all");
+  EXPECT_NE(outcome.exit_status, 0);
+  EXPECT_NE(outcome.output.find("--recompute: all not in {none,layers,auto}"), std::string::npos)
+      << outcome.output;
+}
+
 TEST_F(Examples, EveryOptimizerLearns) {
   for (const char* optimizer : {"sgd", "momentum"}) {
     EXPECT_GT(

@@ -71,6 +71,29 @@ class Rewrites(unittest.TestCase):
             self.assertEqual("Pow" in ops, name != "all", name)
             self.assertEqual(ops.count("Sin"), 2 if name in ("nothing", "L0") else 1, name)
 
+    def test_recomputation(self):
+        """memory_optimization asks for copies of forward nodes that run again, and nothing else changes."""
+        types = rewriter_config_pb2.RewriterConfig
+        with tf.Graph().as_default():
+            h = tf1.get_variable("x", initializer=np.random.default_rng(0).random((64, 32), dtype=np.float32), trainable=False)
+            for i in range(12):
+                w = np.random.default_rng(i).standard_normal((32, 32)).astype(np.float32) / 6
+                h = tf.tanh(tf.matmul(h, tf1.get_variable(f"w{i}", initializer=w)))
+            loss = tf.reduce_mean(h * h)
+            train = tf1.train.GradientDescentOptimizer(0.01).minimize(loss)
+            got = {}
+            for name in ("DEFAULT_MEM_OPT", "HEURISTICS", "RECOMPUTATION_HEURISTICS"):
+                config = options(memory_optimization=types.MemOptType.Value(name))
+                config.isolate_session_state = True
+                with tf1.Session(cluster().target, config=config) as session:
+                    session.run(tf1.global_variables_initializer())
+                    (value, _), ops = ran(session, [loss, train])
+                    got[name] = [value, session.run(loss)], len(ops)
+        values, count = got["DEFAULT_MEM_OPT"]
+        for name in ("HEURISTICS", "RECOMPUTATION_HEURISTICS"):
+            self.assertEqual(got[name][0], values, name)
+            self.assertGreater(got[name][1], count + 3, name)
+
 
 if __name__ == "__main__":
     main(__doc__)

@@ -38,6 +38,7 @@ void run(const Flags& flags) {
                summary = scalar_summary("loss", training.loss);
 
   TrainingOptions options{.directory = flags.directory, .checkpoint_steps = flags.checkpoint_steps};
+  options.session.recompute = recompute_from_text(flags.recompute);
   options.hooks.push_back(stop_at(flags.epochs * examples /
                                   (flags.batch * training.replicas * training.batches_per_step)));
   if (!flags.directory.empty() && training.is_chief)

@@ -84,6 +84,11 @@ Flags parse_flags(int argc, char** argv, const std::string& description, bool ha
     app.add_option("--strategy", flags.strategy,
                    "how to train in parallel, NAME:option=value:option=value (see below)")
         ->capture_default_str();
+    app.add_option("--recompute", flags.recompute,
+                   "less memory, more work: what the backward part computes again. none; layers: "
+                   "the inside of layers; auto: as saves most")
+        ->check(CLI::IsMember({"none", "layers", "auto"}))
+        ->capture_default_str();
     app.footer("Strategies and their options:\n" + strategies_help());
   }
   app.add_option("--graph", flags.graph,

@@ -20,6 +20,7 @@ struct Flags {
   double rate = 0;                            // 0 = the optimizer's usual one
   std::string strategy = "parameter_server";  // mnist only
   std::string model = "mlp";                  // mnist only: mlp or cnn
+  std::string recompute = "none";             // mnist only: none, layers or auto
   std::string graph;                          // write the partitioned graph of a training step here
   std::string trace;                          // write a Chrome trace of one training step here
   std::string
