@@ -13,7 +13,7 @@
 
 #include "core/tensor.h"
 #include "graph/graph.h"
-#include "graph/passes/recompute.h"
+#include "graph/passes/recompute/recompute.h"
 #include "graph/passes/step_signature.h"
 
 namespace leat {

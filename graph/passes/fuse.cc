@@ -16,7 +16,7 @@
 #include "graph/loops/loops.h"
 #include "graph/passes/dead_together.h"
 #include "graph/passes/gradient_nodes.h"
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 #include "graph/passes/variable_accesses.h"
 #include "graph/rebuild.h"
 

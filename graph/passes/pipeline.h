@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "graph/passes/recompute.h"
+#include "graph/passes/recompute/recompute.h"
 #include "graph/passes/step_signature.h"
 
 namespace leat {

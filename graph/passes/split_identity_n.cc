@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/passes/pipeline.h"
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 #include "graph/rebuild.h"
 
 namespace leat {

@@ -1,5 +1,5 @@
 // recompute: which nodes run again for the backward part, when, and which must not.
-#include "graph/passes/recompute.h"
+#include "graph/passes/recompute/recompute.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "graph/passes/pipeline.h"
-#include "graph/passes/recompute_plan.h"
+#include "graph/passes/recompute/recompute_plan.h"
 #include "graph/text.h"
 #include "tests/support/expect_error.h"
 

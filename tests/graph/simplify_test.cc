@@ -1,5 +1,5 @@
 // simplify, part by part: what must stay and what must go.
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "frontends/cpp/variables.h"
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 #include "graph/signature.h"
 #include "graph/variable_node.h"
 

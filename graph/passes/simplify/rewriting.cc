@@ -1,4 +1,4 @@
-#include "graph/passes/rewriting.h"
+#include "graph/passes/simplify/rewriting.h"
 
 #include <absl/container/flat_hash_map.h>
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "graph/passes/rewriting.h"
+#include "graph/passes/simplify/rewriting.h"
 #include "graph/shape_inference.h"
 
 namespace leat {

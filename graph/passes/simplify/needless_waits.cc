@@ -12,7 +12,7 @@
 
 #include "graph/fused.h"
 #include "graph/passes/dead_together.h"
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 #include "graph/signature.h"
 
 namespace leat {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 #include "graph/signature.h"
 
 namespace leat {

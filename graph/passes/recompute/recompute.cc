@@ -2,7 +2,7 @@
 // the nodes that made them. Copies have a control edge from the node of the backward part that
 // comes before their first reader, so that they do not run before it gets there. They are copies of
 // what fuse() made, so that they compute the same to the bit; and no later pass merges nodes.
-#include "graph/passes/recompute.h"
+#include "graph/passes/recompute/recompute.h"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 
 #include "graph/passes/dead_together.h"
 #include "graph/passes/gradient_nodes.h"
-#include "graph/passes/recompute_plan.h"
-#include "graph/passes/simplify.h"
+#include "graph/passes/recompute/recompute_plan.h"
+#include "graph/passes/simplify/simplify.h"
 #include "graph/passes/variable_accesses.h"
 #include "graph/rebuild.h"
 

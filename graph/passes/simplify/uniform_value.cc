@@ -1,4 +1,4 @@
-#include "graph/passes/uniform_value.h"
+#include "graph/passes/simplify/uniform_value.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 
 namespace leat {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "graph/passes/recompute.h"
+#include "graph/passes/recompute/recompute.h"
 
 namespace leat {
 

@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include "graph/evaluate.h"
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 #include "graph/rebuild.h"
 #include "graph/shape_inference.h"
 

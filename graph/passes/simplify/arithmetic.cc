@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "graph/passes/rewriting.h"
-#include "graph/passes/uniform_value.h"
+#include "graph/passes/simplify/rewriting.h"
+#include "graph/passes/simplify/uniform_value.h"
 
 namespace leat {
 namespace {

@@ -2,7 +2,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 
 namespace leat {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/passes/recompute_plan.h"
+#include "graph/passes/recompute/recompute_plan.h"
 
 #include <algorithm>
 #include <set>

@@ -1,5 +1,5 @@
 // simplify: saves work without changing results. Only speed shows that it ran.
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 
 #include <algorithm>
 #include <array>

@@ -10,8 +10,8 @@
 #include "graph/endpoint.h"
 #include "graph/import/graph_def.h"
 #include "graph/loops/loops.h"
-#include "graph/passes/simplify.h"
-#include "graph/passes/uniform_value.h"
+#include "graph/passes/simplify/simplify.h"
+#include "graph/passes/simplify/uniform_value.h"
 #include "graph/rebuild.h"
 #include "graph/shape_inference.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "graph/passes/simplify.h"
+#include "graph/passes/simplify/simplify.h"
 
 namespace leat {
 namespace {
