@@ -127,11 +127,12 @@ Output softmax_cross_entropy(Output logits, Output labels, Location at) {
   return reshape(rows, leading, at);
 }
 Output sigmoid_cross_entropy(Output logits, Output labels, Location at) {
-  // max(x, 0) - x z + log(1 + exp(-|x|))
-  const Operand x(logits, at);
-  const Output tail = log1p(exp(-Operand(abs(logits, at), at), at), at);
-  return Operand(Operand(relu(logits, at), at) - Operand(x * Operand(labels, at), at), at) +
-         Operand(tail, at);
+  // max(x, 0) - x z + log(1 + exp(-|x|)). With -|x| as x - 2 max(x, 0) the slope is right at x = 0,
+  // too, whatever that of max(x, 0) is there.
+  const Operand x(logits, at), positive(relu(logits, at), at);
+  const Output minus_abs = x - Operand(positive * 2, at);
+  return Operand(positive - Operand(x * Operand(labels, at), at), at) +
+         Operand(log1p(exp(minus_abs, at), at), at);
 }
 Output in_top_k(Output predictions, Output targets, const Operand& k, Location at) {
   return op("InTopKV2", {predictions, targets, k.as(graph_of(predictions, at), targets.dtype())},

@@ -89,6 +89,17 @@ TEST(Losses, CrossEntropyHasSecondDerivativesOfLabelsThatDependOnTheLogits) {
   }
 }
 
+// At 0, too, where a logistic regression begins whose weights are zeros.
+TEST(Losses, SigmoidCrossEntropyHasTheSlopeOfItsFormula) {
+  Graph g;
+  const std::vector<double> logits = {0, 0, -3, 3, -40, 40}, labels = {0, 1, 1, 0.25, 0, 1};
+  const Output x = constant(g, logits), y = constant(g, labels);
+  const Output slope = gradients(sum(sigmoid_cross_entropy(x, y)), x)[0];
+  const std::vector<double> got = Session(g).run(slope).to_vector<double>();
+  for (size_t i = 0; i < logits.size(); ++i)
+    EXPECT_NEAR(got[i], 1 / (1 + std::exp(-logits[i])) - labels[i], 1e-12) << "at " << logits[i];
+}
+
 TEST(Losses, CrossEntropySumsTheGradientsOfWhatItBroadcasts) {
   Graph g;
   const Output all = constant(g, {{1.0, -0.5, 2.0}, {0.25, 3.0, -1.0}}, f64);
