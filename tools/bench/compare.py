@@ -3,12 +3,13 @@
 
   tools/bench/compare.py --build build/release --python PY [--rounds 3] null_ops run_one mlp_1 mlp_64 cluster_null …
   tools/bench/compare.py --python PY --rounds 1 --seconds 2 nulls seeds all_reduces      # the table of README.md
+  tools/bench/compare.py --python PY --rounds 1 --seconds 2 models_1 models cluster_models  # seven usual networks
 
 PY is a Python with the peers (pip install tensorflow-cpu onnxruntime onnx numpy; torch may be in another one:
 --torch-python). Each comparison runs A B B A …, so that drift of the machine affects both. Prints medians and the
 ratio peer / Leat (above 1: Leat is faster), and marks rows where the two halves of one side differ by more than 10 %.
 "limit" is the time that the cores and the memory of this machine need at least, from their rates in this run (README.md);
-"Leat / limit" is Leat's least time over it.
+"Leat / limit" is Leat's least time over it. A network's line is refused unless both sides have the same losses.
 """
 import argparse
 import json
@@ -17,6 +18,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from model_limits import MODELS, model_limit
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -110,6 +113,42 @@ def all_reduces(mib):
     return max(30, 400 // mib)
 
 
+def leat_model(model, batch, on_cluster=False):
+    def measure(a):
+        launcher = [f"{a.build}/bin/leat", "run", "--embed", "local:ps=1,worker=1", "--"] if on_cluster else []
+        return trained(a, "Leat", run([*launcher, f"{a.build}/bin/bench/models", "--model", model, "--batch", str(batch),
+                                       "--seconds", str(a.seconds)])[0])
+    return measure
+
+
+def peer_model(name, script, python, model, batch, *args):
+    def measure(a):
+        return trained(a, name, run([getattr(a, python), f"{HERE}/peers/{script}", "--model", model, "--batch", str(batch),
+                                     "--seconds", str(a.seconds), *args])[0])
+    return measure
+
+
+def trained(a, side, row):
+    a.losses[side] = row["losses"]
+    return row["median_s"]
+
+
+TOLERANCE = 1e-4  # of losses, relative
+
+
+def disagreement(losses):
+    """What to say of two sides whose losses differ, else None."""
+    if len(losses) < 2:
+        return None
+    (one, ours), (other, theirs) = losses.items()
+    if len(ours) != len(theirs):
+        return f"{one} printed {len(ours)} losses, {other} {len(theirs)}"
+    for step, (x, y) in enumerate(zip(ours, theirs), 1):
+        if not abs(x - y) <= TOLERANCE * max(abs(x), abs(y)) + 1e-6:  # not a number: neither
+            return f"losses of step {step} differ by more than {TOLERANCE:g}: {one} {x:.7g}, {other} {y:.7g}"
+    return None
+
+
 LAYERS = {"lr": [10000, 1], "softmax": [784, 10], "snn": [784, 500, 10], "mlp": [784, 500, 500, 10]}
 
 
@@ -179,9 +218,21 @@ for _mib in (1, 25):
         WORK[f"all_reduce_{_mib}_{_n}"] = (f"{_mib} MiB", against(leat_all_reduce(_mib, _n), {
             "torch gloo": gloo_all_reduce(_mib, _n), "Open MPI": mpi_all_reduce(_mib, _n)},
             least=all_reduce_limit(_mib, _n)))
+for _model in MODELS:
+    for _batch in (1, 16, 64):
+        WORK[f"model_{_model}_{_batch}"] = ("step", against(leat_model(_model, _batch), {
+            "TensorFlow": peer_model("TensorFlow", "tf_models.py", "python", _model, _batch),
+            "torch eager": peer_model("torch eager", "torch_models.py", "torch_python", _model, _batch)},
+            least=lambda rates, limit=model_limit(_model, _batch): limit(rates["one_core"])))
+    WORK[f"cluster_model_{_model}"] = ("step", against(leat_model(_model, 64, on_cluster=True), {
+        "TensorFlow": peer_model("TensorFlow", "tf_models.py", "python", _model, 64, "--cluster", "--threads",
+                                 str(os.cpu_count()))}, "1 ps", model_limit(_model, 64)))
 GROUPS = {"nulls": [name for name in WORK if name.startswith("cluster_null")],
-          "seeds": [name for name in WORK if name.startswith("cluster_") and not name.startswith("cluster_null")],
-          "all_reduces": [name for name in WORK if name.startswith("all_reduce_")]}
+          "seeds": [name for name in WORK if name.startswith(tuple(f"cluster_{work}_" for work in LAYERS))],
+          "all_reduces": [name for name in WORK if name.startswith("all_reduce_")],
+          "models": [f"model_{name}_64" for name in MODELS],
+          **{f"models_{batch}": [f"model_{name}_{batch}" for name in MODELS] for batch in (1, 16)},
+          "cluster_models": [f"cluster_model_{name}" for name in MODELS]}
 
 
 def duration(seconds):
@@ -199,7 +250,7 @@ def main():
     ap.add_argument("--python", default=sys.executable, help="a Python with tensorflow and onnxruntime")
     ap.add_argument("--torch-python", help="a Python with torch (default: the same)")
     ap.add_argument("--rounds", type=int, default=2, help="A B B A rounds")
-    ap.add_argument("--seconds", type=float, default=5, help="of each measurement on a cluster (torch's take 500 steps)")
+    ap.add_argument("--seconds", type=float, default=5, help="of each measurement of networks and on a cluster (torch DDP takes 500 steps)")
     ap.add_argument("--only", help="only peers whose name contains this")
     a = ap.parse_args()
     a.torch_python = a.torch_python or a.python
@@ -212,8 +263,12 @@ def main():
     rates = None
     if any(row[4] for name in a.work for row in WORK[name][1]):
         rates = run([a.python, f"{HERE}/peers/machine_rates.py"])[0]
-        print(f"{rates['cores']} cores together: {rates['flops_per_s'] / 1e9:.0f} GFLOP/s, "
-              f"{rates['memory_bytes_per_s'] / 1e9:.1f} GB/s of memory, {rates['cache_bytes_per_s'] / 1e9:.0f} GB/s of caches\n")
+        rates["one_core"] = run([a.python, f"{HERE}/peers/machine_rates.py", "--cores", "1"])[0]
+        for name, at in ((f"{rates['cores']} cores together", rates), ("one core alone", rates["one_core"])):
+            print(f"{name}: {at['flops_per_s'] / 1e9:.0f} GFLOP/s, {at['memory_bytes_per_s'] / 1e9:.1f} GB/s of memory, "
+                  f"{at['cache_bytes_per_s'] / 1e9:.0f} GB/s of caches")
+        print()
+    refused = []
     print("| work | Leat | peer | peer's time | ratio of medians | ratio of minima | limit | Leat / limit |\n|---|---|---|---|---|---|---|---|")
     for name in a.work:
         unit, rows = WORK[name]
@@ -221,15 +276,23 @@ def main():
             if a.only and a.only.lower() not in other.lower():
                 continue
             mine, others = [], []
-            for _ in range(a.rounds):
-                for side, measure in ((mine, ours), (others, theirs), (others, theirs), (mine, ours)):
-                    side.append(measure(a))
+            a.losses = {}  # of a network, by side
+            for side, measure in ((mine, ours), (others, theirs), (others, theirs), (mine, ours)) * a.rounds:
+                side.append(measure(a))
+                if disagreement(a.losses):
+                    break
+            if disagreement(a.losses):
+                refused.append(name)
+                print(f"| {name} | refused: {disagreement(a.losses)} | {other} | | | | | |", flush=True)
+                continue
             halves = [statistics.median(s[:len(s) // 2]) / statistics.median(s[len(s) // 2:]) for s in (mine, others)]
             drift = "" if all(0.9 < h < 1.1 for h in halves) else f" (halves differ: {halves[0]:.2f}, {halves[1]:.2f})"
             how = f" ({note})" if note else ""
             print(f"| {name}{how} | {duration(statistics.median(mine))} per {unit} | {other} | {duration(statistics.median(others))} "
                   f"| {statistics.median(others) / statistics.median(mine):.2f}{drift} | {min(others) / min(mine):.2f} "
                   + (f"| {duration(least(rates))} | {min(mine) / least(rates):.1f} |" if least else "| | |"), flush=True)
+    if refused:
+        sys.exit(f"refused, because the two sides do not compute the same: {' '.join(refused)}")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 caches.
 
   python3 machine_rates.py
+  python3 machine_rates.py --cores 1    # one core, the others idle
 
 One process per core, all at the same time, each with a product of two matrices of 1,000 x 1,000 (NumPy's BLAS, one thread)
 then with copies of 64 MB and of 1 MB. Each process reports its least time; the rates are sums over the processes.
 """
+import argparse
 import json
 import multiprocessing as mp
 import os
@@ -41,7 +43,9 @@ def core_main(barrier, queue):
 
 
 def main():
-    cores = len(os.sched_getaffinity(0))
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="how many (default: all)")
+    cores = ap.parse_args().cores
     ctx = mp.get_context("spawn")
     barrier, queue = ctx.Barrier(cores), ctx.Queue()
     procs = [ctx.Process(target=core_main, args=(barrier, queue)) for _ in range(cores)]
