@@ -72,6 +72,15 @@ TEST(NeedlessWaits, WithoutLastingEffectsOnlySharedStateHasATime) {
             std::string::npos);
 }
 
+// As what uses no variable of a loop waits for one, so that it is in the loop.
+TEST(NeedlessWaits, FeedsAreThere) {
+  EXPECT_EQ(simplified("k = Const(dtype=float, value=float[] [2]), ^p; a = Mul(x, k), ^p; "
+                       "b = Exp(k), ^y; set = AssignSub(w, a), ^p; z = Mul(a, b), ^set",
+                       {.fetches = {"z:0"}}),
+            "b = Const()\nk = Const()\na = Mul(x, k)\nset = AssignSub(w, a), ^p\n"
+            "z = Mul(a, b), ^set\n");
+}
+
 TEST(NeedlessWaits, WhatIsInABranchDiesWithIt) {
   EXPECT_EQ(simplified("s = Switch(x, p); t = Exp(s:1); u = Relu(y), ^t; m = Merge(u, s)",
                        {.fetches = {"m:0"}}),

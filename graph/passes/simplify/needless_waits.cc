@@ -1,6 +1,7 @@
 // TensorFlow's gradients of an op wait for each other: `tuple` gives every one of them an Identity
 // that waits for all. Nothing comes of that order where no effect and no read of state is part of
-// it. Without it, a gradient can go into what uses it, in place or as one loop with it.
+// it. Without it, a gradient can go into what uses it, in place or as one loop with it. What is in
+// a loop waits for one of its variables, which are there from the start.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -68,6 +69,7 @@ static_assert(std::ranges::is_sorted(timeless_ops));
 bool is_timeless(const Node& node) {
   if (node.is("NoOp")) return true;
   if (!is_pure(node)) return false;
+  if (node.is("Const")) return true;
   return std::ranges::binary_search(timeless_ops, std::string_view(node.op->name)) ||
          row_rule(node) != RowRule::none;
 }
@@ -150,8 +152,9 @@ std::vector<Wait> find_candidates(const Graph& graph, const std::vector<bool>& t
         return dead_together.are(*control, *input.node);
       };
       const bool may_go =
-          !node->inputs.empty() && !node->is("NoOp") && timeless[node->id] &&
-          timeless[control->id] && levels[control->id] <= level_of_inputs + most_levels &&
+          !node->is("NoOp") && timeless[node->id] &&
+          (timeless[control->id] || control->is("_Feed")) &&
+          levels[control->id] <= level_of_inputs + most_levels &&
           (dead_together.is_in_no_branch(*control) || std::ranges::any_of(node->inputs, dies_with));
       if (may_go) {
         out.push_back({node.get(), control});
