@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/flush_denormals.h"
 #include "core/function.h"
 #include "core/thread_pool.h"
 #include "runtime/functions.h"
@@ -129,6 +130,7 @@ void ProgramStep::run_item(int index) {
                       [](const ItemSource& input) { return input.variable >= 0; });
       // A variable is changed wholly, or not at all.
       const StepEnd::Scope scope(may_update ? nullptr : StepEnd::of_thread());
+      const FlushDenormals flush;
       item.kernel->execute(context);
       context.deliver();
       const int64_t end = trace_now_ns();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/block_memory.h"
+#include "core/flush_denormals.h"
 #include "runtime/lent_thread.h"
 #include "runtime/node_error.h"
 
@@ -61,6 +62,7 @@ std::shared_ptr<const Tape> Segment::run(std::span<const Tensor* const> inputs,
                                          std::vector<InstructionTimes>* times,
                                          const ResultTaker* taker, std::span<const char> given) {
   const VariableLocks locks(locks_);
+  const FlushDenormals flush;
   std::unique_ptr<TapeInstance> instance = acquire(inputs);
   std::shared_ptr<const Tape> tape;
   if (times != nullptr) tape = instance->shared_tape();

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/byte_size.h"
-#include "core/flush_denormals.h"
 #include "core/step_end.h"
 #include "runtime/node_error.h"
 #include "runtime/trace.h"
@@ -202,7 +201,6 @@ size_t TapeInstance::bytes() const {
 void TapeInstance::run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
                        std::vector<InstructionTimes>* times, const ResultTaker* taker,
                        std::span<const char> given) {
-  const FlushDenormals flush;
   was_used_ = true;
   taker_ = taker;
   bind_results(inputs, given);

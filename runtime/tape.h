@@ -91,8 +91,7 @@ struct Tape {
     int result;
   };
   std::vector<EarlyResult> early_results;  // by instruction
-  // By result buffer: the input whose memory it may be, if the caller gives that up, since nothing
-  // reads it once the result is written; -1: none.
+  // By result buffer: the input that it may overwrite if the caller gives that up; -1: none.
   std::vector<int> heirs;
   std::vector<VariableUse> variables;  // in the order of SegmentPlan::variables
   size_t arena_bytes = 0;
@@ -140,7 +139,7 @@ class TapeInstance {
   // The size of its arena, if it has one, and of its result buffers.
   size_t bytes() const;
 
-  // It runs with an arena of at least Tape::arena_bytes; between runs, others may use that.
+  // It runs with an arena of at least Tape::arena_bytes. Between runs, other instances may use it.
   bool has_arena() const { return arena_ != nullptr; }
   void use_arena(std::shared_ptr<Buffer> arena);
   std::shared_ptr<Buffer> take_arena() { return std::move(arena_); }
@@ -150,8 +149,9 @@ class TapeInstance {
   // assigned then keep their old value, unless the new value was computed in their own memory
   // (Variable::memory): overwritten elements are lost. `taker`, if given, also gets
   // Tape::early_results, each as soon as it is complete; what it throws ends the run. `given`, if
-  // not empty, tells of each input whether the caller drops it then: a result may take over the
-  // memory of one that was its own and that nobody else holds.
+  // not empty, has a flag for each input: true if the caller does not need it after the run. Such
+  // an input may be the result of an earlier run. If nobody else holds it, the new result is
+  // written to its memory.
   void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
            std::vector<InstructionTimes>* times, const ResultTaker* taker,
            std::span<const char> given = {});
@@ -218,7 +218,7 @@ class TapeInstance {
   std::shared_ptr<Buffer> arena_;
   std::vector<Tensor> owned_;
   std::vector<Tensor> result_buffers_;
-  std::vector<Tensor> spares_;    // the buffers before: whoever holds one result, drops the other
+  std::vector<Tensor> spares_;    // the buffers of the run before, used in turn with those
   std::vector<Tensor> replaced_;  // values of variables whose memory this run replaced
   bool has_replaced_ = false;
   bool was_used_ = false;

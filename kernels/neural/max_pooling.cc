@@ -34,19 +34,6 @@ LEAT_INLINE inline void pool_lanes(const Pool& p, int64_t row, int64_t ox, const
   std::memcpy(to, best, sizeof best);
 }
 
-// Of as many channels as fill registers; how many those are.
-LEAT_INLINE inline int64_t pool_in_registers(const Pool& p, int64_t row, int64_t ox, const float* x,
-                                             float* to) {
-  int64_t first = 0;
-  for (; first + 4 * lanes <= p.channels; first += 4 * lanes)
-    pool_lanes<4>(p, row, ox, x + first, to + first);
-  for (; first + 2 * lanes <= p.channels; first += 2 * lanes)
-    pool_lanes<2>(p, row, ox, x + first, to + first);
-  for (; first + lanes <= p.channels; first += lanes)
-    pool_lanes<1>(p, row, ox, x + first, to + first);
-  return first;
-}
-
 constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
   const Pool p = pool_of(r.node, r.inputs[0].shape);
@@ -59,7 +46,11 @@ constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> 
         for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
           T* to = y + (row * p.width.out + ox) * p.channels;
           int64_t done = 0;
-          if constexpr (std::is_same_v<T, float>) done = pool_in_registers(p, row, ox, x, to);
+          if constexpr (std::is_same_v<T, float>) {
+            done = for_channel_lanes<4>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
+              pool_lanes<count>(p, row, ox, x + first, to + first);
+            });
+          }
           const auto pool_block = [&](int64_t first, int64_t n) LEAT_INLINE {
             C best[channel_block];
             C* const largest = best;
@@ -150,19 +141,6 @@ LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, int64_t row, int64_
   });
 }
 
-// Of as many channels as fill registers; how many those are.
-template <bool adds>
-LEAT_INLINE inline int64_t give_to_largest_in_registers(const Pool& p, int64_t row, int64_t ox,
-                                                        const float* x, const float* dy,
-                                                        float* dx) {
-  int64_t first = 0;
-  for (; first + 2 * lanes <= p.channels; first += 2 * lanes)
-    give_lanes_to_largest<2, adds>(p, row, ox, x + first, dy + first, dx + first);
-  for (; first + lanes <= p.channels; first += lanes)
-    give_lanes_to_largest<1, adds>(p, row, ox, x + first, dy + first, dx + first);
-  return first;
-}
-
 template <bool adds, class T>
 LEAT_INLINE inline void give_block_to_largest(const Pool& p, int64_t row, int64_t ox, int64_t n,
                                               const T* x, const T* dy, T* dx) {
@@ -206,8 +184,11 @@ void give_to_largest(const Pool& p, int64_t begin, int64_t end, const T* x, cons
     for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
       const T* from = dy + (row * p.width.out + ox) * p.channels;
       int64_t done = 0;
-      if constexpr (std::is_same_v<T, float>)
-        done = give_to_largest_in_registers<adds>(p, row, ox, x, from, dx);
+      if constexpr (std::is_same_v<T, float>) {
+        done = for_channel_lanes<2>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
+          give_lanes_to_largest<count, adds>(p, row, ox, x + first, from + first, dx + first);
+        });
+      }
       const auto give = [&](int64_t first, int64_t n) LEAT_INLINE {
         give_block_to_largest<adds>(p, row, ox, n, x + first, from + first, dx + first);
       };

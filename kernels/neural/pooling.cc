@@ -97,19 +97,6 @@ LEAT_INLINE inline void average_lanes(const Pool& p, int64_t row, int64_t ox, co
   std::memcpy(to, sum, sizeof sum);
 }
 
-// Of as many channels as fill registers; how many those are.
-LEAT_INLINE inline int64_t average_in_registers(const Pool& p, int64_t row, int64_t ox,
-                                                const float* x, float* to) {
-  int64_t first = 0;
-  for (; first + 4 * lanes <= p.channels; first += 4 * lanes)
-    average_lanes<4>(p, row, ox, x + first, to + first);
-  for (; first + 2 * lanes <= p.channels; first += 2 * lanes)
-    average_lanes<2>(p, row, ox, x + first, to + first);
-  for (; first + lanes <= p.channels; first += lanes)
-    average_lanes<1>(p, row, ox, x + first, to + first);
-  return first;
-}
-
 // Sums in float for 16-bit floats.
 constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
@@ -123,7 +110,11 @@ constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r)
         for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
           T* to = y + (row * p.width.out + ox) * p.channels;
           int64_t done = 0;
-          if constexpr (std::is_same_v<T, float>) done = average_in_registers(p, row, ox, x, to);
+          if constexpr (std::is_same_v<T, float>) {
+            done = for_channel_lanes<4>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
+              average_lanes<count>(p, row, ox, x + first, to + first);
+            });
+          }
           const auto average = [&](int64_t first, int64_t n) LEAT_INLINE {
             C sum[channel_block];
             C* const total = sum;

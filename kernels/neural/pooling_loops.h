@@ -91,6 +91,20 @@ void for_zeroed_images(const Arguments& a, const Pool& p, T* out, int64_t image,
 using Lanes [[gnu::vector_size(64)]] = float;
 constexpr int64_t lanes = sizeof(Lanes) / sizeof(float);
 
+// Calls f(count, first) for each count * lanes channels, where count, an integral constant, is at
+// most `most`; returns how many channels these are. The rest are for for_channel_blocks().
+template <int most, class F>
+LEAT_INLINE inline int64_t for_channel_lanes(int64_t channels, F f) {
+  int64_t first = 0;
+  for (; first + most * lanes <= channels; first += most * lanes)
+    f(std::integral_constant<int, most>(), first);
+  if constexpr (most > 1) {
+    first += for_channel_lanes<most / 2>(
+        channels - first, [&](auto count, int64_t at) LEAT_INLINE { f(count, first + at); });
+  }
+  return first;
+}
+
 // Calls f(first, n) for blocks of n channels, which stay in the first-level cache.
 inline constexpr int64_t channel_block = 64;
 template <class F>

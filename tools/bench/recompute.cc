@@ -8,7 +8,6 @@
 #include <iomanip>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "frontends/cpp/session.h"
 #include "runtime/local_session.h"
 #include "runtime/program.h"
+#include "tools/bench/numbers.h"
 
 namespace {
 
@@ -32,11 +32,7 @@ struct Flags {
 };
 
 Output random_values(Graph& graph, const Shape& shape) {
-  std::mt19937 random(7);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<size_t>(shape.elements()));
-  for (float& value : values) value = normal(random);
-  return variable(graph, "x", Tensor::of<float>(shape, values), {.trainable = false});
+  return variable(graph, "x", bench::noise(shape, 7), {.trainable = false});
 }
 
 Output perceptron(Graph& graph, const Flags& flags) {
@@ -146,7 +142,7 @@ int main(int argc, char** argv) {
   Flags flags;
   CLI::App app{"What recomputation saves and costs."};
   const auto add = [&](const char* name, auto& value, const char* what) {
-    app.add_option(name, value, what)->check(CLI::PositiveNumber)->capture_default_str();
+    app.add_option(name, value, what)->check(CLI::Range(1, 1'000'000))->capture_default_str();
   };
   add("--layers", flags.layers, "of both networks");
   add("--width", flags.width, "units of a layer of the perceptron");
@@ -154,7 +150,9 @@ int main(int argc, char** argv) {
   add("--size", flags.size, "of the transformer's vectors");
   add("--length", flags.length, "of its sequences");
   add("--sequences", flags.sequences, "of a batch");
-  add("--seconds", flags.seconds, "how long to measure each network");
+  app.add_option("--seconds", flags.seconds, "how long to measure each network")
+      ->check(CLI::Range(0.1, 86'400.0))
+      ->capture_default_str();
   app.add_option("--threads", flags.threads, "of each session; 0 = one per core")
       ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);

@@ -1,31 +1,25 @@
 // A training step whose batches differ in length, in this process, on one thread: 12 layers of
 // attention. What does a step cost whose shapes were never seen, beside the same step again?
 //
-//   build/release/bin/bench/shapes [first length] [how many lengths]
-#include <charconv>
+//   build/release/bin/bench/shapes --first 17 --lengths 60
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <vector>
 
-#include "leat/leat.h"
+#include "frontends/cpp/nn/nn.h"
+#include "frontends/cpp/optimizers/optimizers.h"
+#include "frontends/cpp/session.h"
+#include "tools/bench/numbers.h"
 
 namespace {
 
 using namespace leat;
+using bench::noise;
 
 constexpr int64_t batch = 8, width = 64, layers = 12;
-
-Tensor noise(const Shape& shape) {
-  Tensor out(f32, shape);
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  for (float& x : out.span<float>()) x = normal(random);
-  return out;
-}
 
 // [batch, length, width] times [width, width]
 Output each_times(const Output& x, const Output& weights) {
@@ -80,16 +74,18 @@ double sum(const std::vector<double>& seconds) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
 
-int64_t argument(int argc, char** argv, int i, int64_t otherwise) {
-  int64_t out = otherwise;
-  if (i < argc) std::from_chars(argv[i], argv[i] + std::strlen(argv[i]), out);
-  return out;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int64_t first = argument(argc, argv, 1, 17), count = argument(argc, argv, 2, 60);
+  int64_t first = 17, count = 60;
+  CLI::App app{"What a step costs whose shapes were never seen."};
+  app.add_option("--first", first, "length of the first batch")
+      ->check(CLI::Range(2, 10'000))
+      ->capture_default_str();
+  app.add_option("--lengths", count, "how many lengths, each one longer than the one before")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
   Steps steps;
   const double compiled = steps.seconds(first - 1);
   std::vector<double> unseen, again, in_turn;

@@ -3,16 +3,16 @@
 // figures with those of peers.
 #include <benchmark/benchmark.h>
 
-#include <random>
-
 #include "frontends/cpp/control_flow/while_loop.h"
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"
+#include "tools/bench/numbers.h"
 
 namespace {
 
 using namespace leat;
+using bench::noise;
 
 SessionOptions one_thread() {
   SessionOptions out;
@@ -26,12 +26,10 @@ Tensor filled(const Shape& shape, float value) {
   return out;
 }
 
-Tensor noise(const Shape& shape) {
-  Tensor out(f32, shape);
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  for (float& x : out.span<float>()) x = normal(random);
-  return out;
+// Of as many as the benchmark's argument says.
+benchmark::Counter nanoseconds_each(const benchmark::State& state) {
+  return {static_cast<double>(state.iterations() * state.range(0)) * 1e-9,
+          benchmark::Counter::kIsRate | benchmark::Counter::kInvert};
 }
 
 void chain_of_adds(benchmark::State& state) {
@@ -46,9 +44,7 @@ void chain_of_adds(benchmark::State& state) {
   const Tensor feed = filled({8}, 1e-3F);
   std::vector<Tensor> fetches;
   for (auto _ : state) run.run({&feed, 1}, fetches);
-  state.counters["ns_per_node"] =
-      benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)) * 1e-9,
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_node"] = nanoseconds_each(state);
 }
 BENCHMARK(chain_of_adds)->Arg(1)->Arg(1000)->Arg(10000);
 
@@ -66,13 +62,13 @@ BENCHMARK(run_of_one_node);
 void loop_of_ten_adds(benchmark::State& state) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {8});
-  const auto [i, h] = while_loop(
-      [&](Output i, Output) { return i < static_cast<int>(state.range(0)); },
-      [&](Output i, Output h) {
-        for (int n = 0; n < 10; ++n) h = h + x;
-        return std::pair(i + 1, h);
-      },
-      0, x);
+  const auto [i, h] =
+      while_loop([&](Output i, Output) { return i < static_cast<int>(state.range(0)); },
+                 [&](Output i, Output h) {
+                   for (int n = 0; n < 10; ++n) h = h + x;
+                   return std::pair(i + 1, h);
+                 },
+                 0, x);
   SessionOptions options = one_thread();
   options.simplify_arithmetic = options.fuse = false;
   Session session(graph, options);
@@ -80,9 +76,7 @@ void loop_of_ten_adds(benchmark::State& state) {
   const Tensor feed = filled({8}, 1e-3F);
   std::vector<Tensor> fetches;
   for (auto _ : state) run.run({&feed, 1}, fetches);
-  state.counters["ns_per_iteration"] =
-      benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)) * 1e-9,
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_iteration"] = nanoseconds_each(state);
 }
 BENCHMARK(loop_of_ten_adds)->Arg(1000);
 
