@@ -77,19 +77,40 @@ LEAT_DEVICE void reduce_rows(const T* in, int64_t rows, int64_t stride, int64_t 
   }
 }
 
+// The same; of few adjacent columns, several rows are one.
+template <class R, class T>
+LEAT_DEVICE void reduce_any_rows(const T* in, int64_t rows, int64_t stride, int64_t columns,
+                                 Accumulator<R, T>* total) {
+  using C = Accumulator<R, T>;
+  const int64_t at_once = stride == columns ? std::min<int64_t>(rows, max_columns / columns) : 1;
+  int64_t done = 0;
+  if (at_once > 1) {
+    C wide[max_columns];
+    const int64_t width = at_once * columns;
+    for (int64_t j = 0; j < width; ++j) wide[j] = R::template identity<C>();
+    reduce_rows<R, T>(in, rows / at_once, width, width, wide);
+    for (int64_t row = 0; row < at_once; ++row) {
+      for (int64_t j = 0; j < columns; ++j)
+        total[j] = R::template combine<C>(total[j], wide[row * columns + j]);
+    }
+    done = rows / at_once * at_once;
+  }
+  reduce_rows<R, T>(in + done * stride, rows - done, stride, columns, total);
+}
+
 // clang-format off
 template <class R, class T> Accumulator<R, T> run_base(const T* in, int64_t n) { return reduce_run<R, T>(in, n); }
 template <class R, class T> LEAT_TARGET_AVX2 Accumulator<R, T> run_avx2(const T* in, int64_t n) { return reduce_run<R, T>(in, n); }
 template <class R, class T> LEAT_TARGET_AVX512 Accumulator<R, T> run_avx512(const T* in, int64_t n) { return reduce_run<R, T>(in, n); }
 
 template <class R, class T> void rows_base(const T* in, int64_t rows, int64_t stride, int64_t columns, Accumulator<R, T>* total) {
-  reduce_rows<R, T>(in, rows, stride, columns, total);
+  reduce_any_rows<R, T>(in, rows, stride, columns, total);
 }
 template <class R, class T> LEAT_TARGET_AVX2 void rows_avx2(const T* in, int64_t rows, int64_t stride, int64_t columns, Accumulator<R, T>* total) {
-  reduce_rows<R, T>(in, rows, stride, columns, total);
+  reduce_any_rows<R, T>(in, rows, stride, columns, total);
 }
 template <class R, class T> LEAT_TARGET_AVX512 void rows_avx512(const T* in, int64_t rows, int64_t stride, int64_t columns, Accumulator<R, T>* total) {
-  reduce_rows<R, T>(in, rows, stride, columns, total);
+  reduce_any_rows<R, T>(in, rows, stride, columns, total);
 }
 // clang-format on
 
@@ -112,11 +133,21 @@ struct ReductionLoop {
   Run run = nullptr;    // elements to combine are adjacent
   Rows rows = nullptr;  // results are adjacent
 
-  // A full reduction of many elements runs in pieces of fixed size, so that its result does not
-  // depend on the number of threads.
+  // A reduction of many elements to one, or to few adjacent ones, runs in pieces of fixed size, so
+  // that its result does not depend on the number of threads.
   static constexpr int64_t piece = 65536;
   int64_t pieces() const {
-    return plan.outputs == 1 && plan.reduced_rank == 1 ? (plan.reduced + piece - 1) / piece : 1;
+    if (plan.reduced_rank != 1) return 1;
+    if (run != nullptr) return plan.outputs == 1 ? (plan.reduced + piece - 1) / piece : 1;
+    const bool is_cut = plan.kept_rank == 1 && plan.outputs <= most_columns_in_pieces;
+    return is_cut ? (plan.reduced + piece_rows() - 1) / piece_rows() : 1;
+  }
+  // Wider results have tiles enough for the threads.
+  static constexpr int64_t most_columns_in_pieces = 4096;
+  int64_t piece_rows() const { return std::max<int64_t>(1, piece / plan.outputs); }
+  size_t workspace_bytes() const {
+    const int64_t n = pieces();
+    return n > 1 ? static_cast<size_t>(n * plan.outputs) * sizeof(C) : 0;
   }
 
   void operator()(const Arguments& arguments) const {
@@ -131,6 +162,8 @@ struct ReductionLoop {
       arguments.stream->parallel_for(
           plan.outputs, grain(plan.reduced),
           [&](int64_t begin, int64_t end) { reduce_inner(in, out, begin, end); });
+    } else if (pieces() > 1) {
+      reduce_columns(arguments, in, out);
     } else {
       const int64_t columns = plan.kept_rank > 0 ? plan.kept_extents[plan.kept_rank - 1] : 1;
       const int64_t tiles = (columns + max_columns - 1) / max_columns;
@@ -159,6 +192,29 @@ struct ReductionLoop {
     C total = R::template identity<C>();
     for (int64_t i = 0; i < pieces(); ++i) total = R::template combine<C>(total, partial[i]);
     *out = static_cast<T>(R::template finish<C>(total, plan.reduced));
+  }
+
+  // All rows are reduced, a piece of them at a time.
+  void reduce_columns(const Arguments& arguments, const T* in, T* out) const {
+    C* const partial = static_cast<C*>(arguments.workspace);
+    const int64_t columns = plan.outputs, height = piece_rows(), stride = plan.reduced_strides[0];
+    arguments.stream->parallel_for(pieces(), 2, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t count = std::min(height, plan.reduced - i * height);
+        StepEnd::pace(count * columns);
+        C* const total = partial + i * columns;
+        std::fill_n(total, columns, R::template identity<C>());
+        for (int64_t j = 0; j < columns; j += max_columns) {
+          rows(in + i * height * stride + j, count, stride,
+               std::min<int64_t>(max_columns, columns - j), total + j);
+        }
+      }
+    });
+    for (int64_t i = 1; i < pieces(); ++i) {
+      for (int64_t j = 0; j < columns; ++j)
+        partial[j] = R::template combine<C>(partial[j], partial[i * columns + j]);
+    }
+    finish_columns(partial, columns, out);
   }
 
   void reduce_inner(const T* in, T* out, int64_t begin, int64_t end) const {
@@ -232,8 +288,7 @@ BoundKernel bind_reduction(const ReductionPlan& plan) {
     }
   }
   BoundKernel kernel = BoundKernel::of(loop);
-  kernel.workspace_bytes =
-      loop.run != nullptr && loop.pieces() > 1 ? loop.pieces() * sizeof(Accumulator<R, T>) : 0;
+  kernel.workspace_bytes = loop.workspace_bytes();
   kernel.cost_ns = 0.2 * static_cast<double>(plan.outputs * plan.reduced);
   return kernel;
 }

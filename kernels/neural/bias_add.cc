@@ -7,6 +7,8 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/reduction.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -61,39 +63,22 @@ BoundKernel prepare_add(TypeTag<T>, const KernelRequest& request) {
       .sharing(0, 0);
 }
 
-// Sums in the compute type: a running sum of 16-bit floats would stop growing. Chunks are ranges of
-// channels.
+struct SumReducer : Reducer {
+  template <class T>
+  LEAT_DEVICE static T identity() {
+    return T(0);
+  }
+  template <class T>
+  LEAT_DEVICE static T combine(T a, T b) {
+    return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
+  }
+};
+
 template <class T>
 BoundKernel prepare_sum(TypeTag<T>, const KernelRequest& request) {
-  using C = ComputeType<T>;
   const Extents e = extents_of(request);
-  constexpr bool in_place = std::is_same_v<T, C>;
-  const int64_t grain = std::max<int64_t>(16, 65536 / std::max<int64_t>(1, e.outer * e.inner));
-  return BoundKernel::of([e, grain](const Arguments& a) {
-           const T* x = a.input<T>(0);
-           T* out = a.output<T>();
-           C* sums = in_place ? reinterpret_cast<C*>(out) : static_cast<C*>(a.workspace);
-           a.stream->parallel_for(e.channels, grain, [&](int64_t begin, int64_t end) {
-             vectorized([=]() LEAT_INLINE {
-               std::fill(sums + begin, sums + end, C(0));
-               for (int64_t o = 0; o < e.outer; ++o) {
-                 const T* block = x + o * e.channels * e.inner;
-                 if (e.inner == 1) {
-                   for (int64_t c = begin; c < end; ++c) sums[c] += C(block[c]);
-                   continue;
-                 }
-                 for (int64_t c = begin; c < end; ++c) {
-                   C sum = C(0);
-                   for (int64_t i = 0; i < e.inner; ++i) sum += C(block[c * e.inner + i]);
-                   sums[c] += sum;
-                 }
-               }
-               if (in_place) return;
-               for (int64_t c = begin; c < end; ++c) out[c] = T(sums[c]);
-             });
-           });
-         })
-      .with_workspace(in_place ? 0 : e.channels * sizeof(C));
+  const Shape shape = {e.outer, e.channels, e.inner};
+  return bind_reduction<SumReducer, T>(plan_reduction(shape, {true, false, true}));
 }
 
 void infer_add(ShapeContext& c) {

@@ -40,8 +40,9 @@ std::vector<double> reference_sum(const Tensor& x, int set, int64_t outputs) {
 }
 
 TEST(Reduction, SumsOverAnyAxes) {
-  for (const Shape& shape : {Shape{5}, Shape{3, 70}, Shape{70, 3}, Shape{2, 1, 5, 3},
-                             Shape{3, 2, 600, 2}, Shape{130, 700}}) {
+  for (const Shape& shape :
+       {Shape{5}, Shape{3, 70}, Shape{70, 3}, Shape{2, 1, 5, 3}, Shape{3, 2, 600, 2},
+        Shape{130, 700}, Shape{700, 610}, Shape{50'001, 3}}) {
     std::vector<double> values(shape.elements());
     for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i));
     const Tensor x = from_doubles(f64, shape, values);
@@ -59,11 +60,17 @@ TEST(Reduction, SumsOverAnyAxes) {
 }
 
 TEST(Reduction, LongSumsAreAccurateAndEqualOnAnyNumberOfThreads) {
-  Tensor x(f32, {3'000'001});
+  Tensor x(f32, {3'000'000});
   std::fill_n(x.data<float>(), x.elements(), 0.1f);
   const float alone = run_op("Sum", {x, ints({0})})[0].item<float>();
-  EXPECT_NEAR(alone, 300000.1, 0.5);  // one running sum in float would be off by thousands
+  EXPECT_NEAR(alone, 300000.0, 0.5);  // one running sum in float would be off by thousands
   EXPECT_EQ(run_op("Sum", {x, ints({0})}, {}, test_cpu(3))[0].item<float>(), alone);
+  const Tensor rows = x.reshaped({1'000'000, 3}), columns = run_op("Sum", {rows, ints({0})})[0];
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(columns.data<float>()[i], 100000.0, 0.5);
+    EXPECT_EQ(run_op("Sum", {rows, ints({0})}, {}, test_cpu(3))[0].data<float>()[i],
+              columns.data<float>()[i]);
+  }
 }
 
 TEST(Reduction, ReducesEmptyTensors) {
