@@ -9,6 +9,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/step_end.h"
 #include "core/thread_pool.h"
@@ -61,19 +62,54 @@ void sgemm(const MatMul& mm, const float* a, const float* b, float* product, int
   }
 }
 
-void multiply(const MatMul& mm, Stream& stream, const float* a, const float* b, float* product) {
-  if (mm.m >= mm.n) {
-    const int64_t grain = std::max<int64_t>(16, matmul_flops_per_chunk / (2 * mm.n * mm.k));
-    stream.parallel_for(mm.m, grain, [&](int64_t begin, int64_t end) {
-      sgemm(mm, a + begin * (mm.transpose_a ? 1 : mm.k), b, product + begin * mm.n, end - begin,
-            mm.n);
-    });
-  } else {
-    const int64_t grain = std::max<int64_t>(16, matmul_flops_per_chunk / (2 * mm.m * mm.k));
-    stream.parallel_for(mm.n, grain, [&](int64_t begin, int64_t end) {
-      sgemm(mm, a, b + begin * (mm.transpose_b ? mm.k : 1), product + begin, mm.m, end - begin);
-    });
+// Cells of the product, one per chunk.
+struct Grid {
+  int64_t rows, columns;
+};
+
+// sgemm copies what it reads of `b`, and of `a`: a row of cells costs about three times as much per
+// element of b as a column of cells costs per element of a. One chunk per thread loses least; of a
+// long product there are more, for the case that a thread loses its core.
+Grid grid_of(const MatMul& mm, int threads) {
+  constexpr double long_flops = 1e9;
+  constexpr int64_t least_rows = 16, least_columns = 64, times_b = 3;
+  const double flops = flops_of(mm.m, mm.n, mm.k);
+  const int64_t most = threads * (flops > long_flops ? 2 : 1);
+  const int64_t chunks =
+      std::min(most, static_cast<int64_t>(flops / static_cast<double>(matmul_flops_per_chunk)));
+  Grid best{1, 1};
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t columns = 1; columns <= std::min(chunks, 1 + mm.n / (2 * least_columns));
+       ++columns) {
+    const int64_t rows = std::clamp<int64_t>(chunks / columns, 1, 1 + mm.m / (2 * least_rows));
+    const int64_t copied = columns * mm.m + times_b * rows * mm.n;
+    if (rows * columns < best.rows * best.columns) continue;
+    if (rows * columns > best.rows * best.columns || copied < least) {
+      best = {rows, columns};
+      least = copied;
+    }
   }
+  return best;
+}
+
+// Where cell `i` of `count` begins, on an axis of `extent` elements: at a multiple of a vector.
+int64_t cell_begin(int64_t i, int64_t count, int64_t extent) {
+  return i == count ? extent : extent * i / count / 16 * 16;
+}
+
+void multiply(const MatMul& mm, Stream& stream, const float* a, const float* b, float* product) {
+  const Grid grid = grid_of(mm, stream.pool() == nullptr ? 1 : stream.pool()->threads());
+  stream.parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t cell = begin; cell < end; ++cell) {
+      const int64_t row = cell / grid.columns, column = cell % grid.columns;
+      const int64_t i = cell_begin(row, grid.rows, mm.m),
+                    j = cell_begin(column, grid.columns, mm.n);
+      const int64_t m = cell_begin(row + 1, grid.rows, mm.m) - i,
+                    n = cell_begin(column + 1, grid.columns, mm.n) - j;
+      sgemm(mm, a + i * (mm.transpose_a ? 1 : mm.k), b + j * (mm.transpose_b ? mm.k : 1),
+            product + i * mm.n + j, m, n);
+    }
+  });
 }
 
 // ---- The product, turned
