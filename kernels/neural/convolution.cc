@@ -186,9 +186,9 @@ BoundKernel bind_convolution(ConvolutionPass pass, const Convolution& c, DType d
     case DType::f32:
     case DType::f16:
     case DType::bf16:
-      kernel = LargeConvolution::is_needed(c)
-                   ? bind_floats(LargeConvolution(pass, c), sizes, dtype, a, b)
-                   : bind_floats(OneDnnConvolution(pass, c), sizes, dtype, a, b);
+      kernel = ConvolutionProduct::is_faster(pass, c)
+                   ? bind_floats(ConvolutionProduct(pass, c), sizes, dtype, a, b)
+                   : bind_floats(FloatConvolution(pass, c), sizes, dtype, a, b);
       break;
     case DType::f64:
       kernel = bind<double>(LoopConvolution<double>{pass, c}, a, b);

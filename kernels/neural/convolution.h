@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/kernel.h"
+#include "kernels/linear_algebra/sgemm.h"
 #include "kernels/window.h"
 
 namespace leat {
@@ -33,10 +34,15 @@ enum class ConvolutionPass { forward, input_gradient, filter_gradient };
 BoundKernel bind_convolution(ConvolutionPass pass, const Convolution& convolution, DType dtype,
                              int a, int b);
 
-// For convolution.cc: f32, no extent is 0. A kernel's function object, and the workspace it needs.
-class OneDnnConvolution {
+// A convolution of f32 below its kernel: no extent is 0. The parts that it is cut into depend on
+// the extents alone, not on the number of threads: equal inputs give equal results.
+class FloatConvolution {
  public:
-  OneDnnConvolution(ConvolutionPass pass, const Convolution& convolution);
+  // No part takes much longer than `flops_per_part`, unless it is a single row (or plane).
+  FloatConvolution(ConvolutionPass pass, const Convolution& convolution,
+                   double flops_per_part = 2e9);
+  // In about so many parts.
+  FloatConvolution(ConvolutionPass pass, const Convolution& convolution, int64_t parts);
   size_t workspace_bytes() const;
   void operator()(Stream& stream, const float* a, const float* b, float* out,
                   void* workspace) const;
@@ -46,21 +52,24 @@ class OneDnnConvolution {
   std::shared_ptr<const Parts> parts_;
 };
 
-// The same, in parts that are each short.
-class LargeConvolution {
+// The same as one product of matrices, where that is faster: windows of one pixel, and gradients of
+// large filters that see few places, whose inputs are laid out first, a row per place.
+class ConvolutionProduct {
  public:
-  // If false, OneDnnConvolution holds no thread for long.
-  static bool is_needed(const Convolution& convolution);
-  // Each part has at most this much work, unless a single row (or plane) has more.
-  LargeConvolution(ConvolutionPass pass, const Convolution& convolution,
-                   double flops_per_part = 2e9);
+  static bool is_possible(ConvolutionPass pass, const Convolution& convolution);
+  static bool is_faster(ConvolutionPass pass, const Convolution& convolution);
+  // is_possible().
+  ConvolutionProduct(ConvolutionPass pass, const Convolution& convolution);
   size_t workspace_bytes() const;
   void operator()(Stream& stream, const float* a, const float* b, float* out,
                   void* workspace) const;
 
  private:
-  struct Parts;
-  std::shared_ptr<const Parts> parts_;
+  void lay_out(Stream& stream, const float* x, float* patches) const;
+
+  Sgemm product_;
+  Convolution c_;
+  int64_t patches_;  // elements laid out
 };
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// Convolutions in parts, against convolutions as a whole.
+// Convolutions in parts and as products, against convolutions as a whole.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -67,6 +67,12 @@ const Case cases[] = {
       .height = window(9, 3, 1, 1, 1, 1),
       .width = window(9, 3, 1, 1, 1, 1),
       .channels_first = true}},
+    {"Pointwise",
+     {.batch = 3,
+      .in_channels = 5,
+      .out_channels = 7,
+      .height = window(4, 1, 1, 1, 0, 0),
+      .width = window(6, 1, 1, 1, 0, 0)}},
     {"Volume",
      {.batch = 2,
       .in_channels = 4,
@@ -76,8 +82,8 @@ const Case cases[] = {
       .width = window(5, 3, 2, 1, 1, 1)}},
 };
 
-class LargeConvolutionTest : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Cases, LargeConvolutionTest, testing::ValuesIn(cases),
+class ConvolutionPartsTest : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Cases, ConvolutionPartsTest, testing::ValuesIn(cases),
                          [](const auto& info) { return info.param.name; });
 
 std::vector<float> numbers(int64_t n, std::mt19937& random) {
@@ -95,7 +101,16 @@ std::vector<float> run(const Run& run, Stream& stream, const std::vector<float>&
   return out;
 }
 
-TEST_P(LargeConvolutionTest, PartsEqualTheWhole) {
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double most = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(a[i] - b[i]);
+    most = std::isnan(difference) ? 1e9 : std::max(most, difference);
+  }
+  return most;
+}
+
+TEST_P(ConvolutionPartsTest, EqualTheWhole) {
   const Convolution& c = GetParam().c;
   std::mt19937 random(1);
   const std::vector<float> x = numbers(c.x_elements(), random), y = numbers(c.y_elements(), random),
@@ -112,19 +127,18 @@ TEST_P(LargeConvolutionTest, PartsEqualTheWhole) {
                         Pass{ConvolutionPass::input_gradient, y, filter, c.x_elements()},
                         Pass{ConvolutionPass::filter_gradient, x, y, c.filter_elements()}}) {
     const std::vector<float> whole =
-        run(OneDnnConvolution(p.pass, c), device->stream(), p.a, p.b, p.n);
-    const double of_image = c.flops() / static_cast<double>(c.batch);
-    for (const double most : {1.0, of_image / 3, 2.5 * of_image}) {
+        run(FloatConvolution(p.pass, c, int64_t{1}), device->stream(), p.a, p.b, p.n);
+    for (const int64_t count : {2, 3, 7, 16, 100}) {
       const std::vector<float> parts =
-          run(LargeConvolution(p.pass, c, most), device->stream(), p.a, p.b, p.n);
-      double error = 0;
-      for (size_t i = 0; i < whole.size(); ++i) {
-        const double difference = std::abs(whole[i] - parts[i]);
-        error = std::isnan(difference) ? 1e9 : std::max(error, difference);
-      }
-      EXPECT_LT(error, 1e-3) << "pass " << static_cast<int>(p.pass) << ", " << most << " of "
-                             << of_image << " operations in a part";
+          run(FloatConvolution(p.pass, c, count), device->stream(), p.a, p.b, p.n);
+      EXPECT_LT(distance(whole, parts), 1e-3)
+          << "pass " << static_cast<int>(p.pass) << ", " << count << " parts";
     }
+    if (!ConvolutionProduct::is_possible(p.pass, c)) continue;
+    const std::vector<float> product =
+        run(ConvolutionProduct(p.pass, c), device->stream(), p.a, p.b, p.n);
+    EXPECT_LT(distance(whole, product), 1e-3)
+        << "pass " << static_cast<int>(p.pass) << ", as a product";
   }
 }
 
