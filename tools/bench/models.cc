@@ -1,6 +1,6 @@
 // Training steps of seven usual networks (models/networks.h), by gradient descent: in this process
-// on one thread, or with the variables on a parameter server and the batch on the worker. Prints
-// one JSON line, with the loss of the first steps.
+// on one thread or more, or with the variables on a parameter server and the batch on the worker.
+// Prints one JSON line, with the loss of the first steps.
 //   models --model cnn --batch 64
 //   leat run --embed local:ps=1,worker=1 -- models --model cnn --batch 64
 // --nodes: the nodes on which a step spends most instead, from its own trace.
@@ -26,6 +26,7 @@ struct Flags {
   int64_t batch = 64;
   double seconds = 5;
   int loss_steps = 10;
+  int threads = 1;
   bool nodes = false;
 };
 
@@ -94,7 +95,7 @@ void run(const Flags& flags) {
   const Cluster cluster = join_cluster();
   Graph graph;
   const Training training = make_training(graph, flags, cluster);
-  Session session(graph, {.target = cluster.target(), .threads = 1});
+  Session session(graph, {.target = cluster.target(), .threads = flags.threads});
   session.initialize();
   const Callable step = session.prepare({}, {training.loss}, {*training.update});
   std::vector<Tensor> fetches;
@@ -131,6 +132,9 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", flags.seconds, "how long to measure; at least 5 steps")
       ->capture_default_str();
   app.add_option("--loss-steps", flags.loss_steps, "first steps, whose losses are printed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--threads", flags.threads, "of this process")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_flag("--nodes", flags.nodes, "print the nodes on which a step spends most instead");

@@ -1,4 +1,4 @@
-"""Training steps of seven usual networks in torch, eager, in process, on one thread: those of ../models/networks.h.
+"""Training steps of seven usual networks in torch, eager, in process: those of ../models/networks.h.
 
   python3 torch_models.py --model cnn --batch 64
 """
@@ -12,15 +12,16 @@ ap.add_argument("--model", choices=MODELS, default="mlp")
 ap.add_argument("--batch", type=int, default=64)
 ap.add_argument("--seconds", type=float, default=5)
 ap.add_argument("--loss-steps", type=int, default=10, help="first steps, whose losses are printed")
+ap.add_argument("--threads", type=int, default=1)
 a = ap.parse_args()
-common.limit_threads(1)
+common.limit_threads(a.threads)
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 from model_numbers import Numbers  # noqa: E402
 
-torch.set_num_threads(1)
+torch.set_num_threads(a.threads)
 numbers = Numbers()
 variables = []
 b = a.batch
