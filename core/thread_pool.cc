@@ -2,8 +2,9 @@
 //
 // At most one loop is shared out at a time. A caller that arrives while it runs (a second step, a
 // loop within a loop) runs its loop alone, since the other threads are busy. `claim` holds the
-// loop's generation and its next chunk in one word, and threads take chunks by compare-and-swap: a
-// late thread finds another generation and takes nothing.
+// loop's generation and which chunks are taken in one word, and threads take chunks by
+// compare-and-swap: a late thread finds another generation and takes nothing. Each thread begins
+// with the same part of every loop, since its cache may hold what an earlier loop left there.
 //
 // Where work may become unwanted (step_end.h), a thread splits its chunk into pieces and asks
 // between them.
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -44,9 +46,25 @@ using Clock = std::chrono::steady_clock;
 constexpr auto long_spin = std::chrono::microseconds(40);
 constexpr auto short_spin = std::chrono::microseconds(2);
 
-constexpr int chunk_bits = 16;
+// The chunks of a loop that are taken: a bit for each, or how many of them if there are many.
+constexpr int chunk_bits = 32;
 constexpr uint64_t chunk_mask = (uint64_t{1} << chunk_bits) - 1;
 constexpr int chunks_per_thread = 2;
+
+bool has_bits(uint64_t chunks) { return chunks <= chunk_bits; }
+bool is_any_open(uint64_t claim, uint64_t chunks) {
+  const uint64_t taken = claim & chunk_mask;
+  return has_bits(chunks) ? taken + 1 < uint64_t{1} << chunks : taken < chunks;
+}
+// A chunk that is open, if possible `wanted` or one behind it.
+uint64_t open_chunk(uint64_t claim, uint64_t chunks, uint64_t wanted) {
+  if (!has_bits(chunks)) return claim & chunk_mask;
+  const uint64_t open = ~claim & ((uint64_t{1} << chunks) - 1), behind = open >> wanted << wanted;
+  return static_cast<uint64_t>(std::countr_zero(behind != 0 ? behind : open));
+}
+uint64_t with_taken(uint64_t claim, uint64_t chunk, uint64_t chunks) {
+  return has_bits(chunks) ? claim | uint64_t{1} << chunk : claim + 1;
+}
 
 // The first piece of a chunk is a grain, some ten microseconds of work, or one unit if that takes
 // longer; pieces grow until one takes `long_piece`.
@@ -102,7 +120,7 @@ class ThreadPool::State {
  public:
   // Delegates, so that the destructor ends the workers that have started if one cannot start.
   explicit State(int threads) : State(threads, WithoutWorkers{}) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
   }
 
   ~State() {
@@ -125,7 +143,7 @@ class ThreadPool::State {
     lines_.add(source, std::move(work_item));
     unfinished_.fetch_add(1, std::memory_order_relaxed);
     queued_.fetch_add(1, std::memory_order_seq_cst);
-    if (workers_.empty()) workers_.emplace_back([this] { work(); });
+    if (workers_.empty()) workers_.emplace_back([this] { work(1); });
     if (source != WorkSource::none) watch();
     // Under the lock: the work may be what its owner waits for before the pool is destroyed.
     wake_.notify_one();
@@ -158,7 +176,7 @@ class ThreadPool::State {
       wake_.notify_all();
     }
 
-    take_chunks();
+    take_chunks(0);
     wait_for_chunks(chunks);
     claim_.store((generation_ << chunk_bits) | chunk_mask,
                  std::memory_order_release);  // closed: no chunk is left
@@ -193,12 +211,12 @@ class ThreadPool::State {
 
   bool has_open_chunk() const {
     const uint64_t claim = claim_.load(std::memory_order_seq_cst);
-    return (claim & chunk_mask) < loop_.chunks.load(std::memory_order_acquire);
+    return is_any_open(claim, loop_.chunks.load(std::memory_order_acquire));
   }
 
-  // Run by the caller and every pool thread that is awake. Returns the number of chunks this thread
-  // did.
-  uint32_t take_chunks() {
+  // Run by the caller, thread 0, and every pool thread that is awake. Returns the number of chunks
+  // this thread did.
+  uint32_t take_chunks(int thread) {
     uint32_t done = 0;
     uint64_t claim = claim_.load(std::memory_order_acquire);
     for (;;) {
@@ -208,18 +226,19 @@ class ThreadPool::State {
       const int64_t grain = loop_.grain.load(std::memory_order_acquire);
       const StepEnd::Flag* const step_end = loop_.end.load(std::memory_order_acquire);
       const uint64_t chunks = loop_.chunks.load(std::memory_order_acquire);
-      const uint64_t chunk = claim & chunk_mask;
-      if (chunk >= chunks) break;
+      if (!is_any_open(claim, chunks)) break;
+      const uint64_t own = static_cast<uint64_t>(thread) * chunks / static_cast<uint64_t>(threads_),
+                     chunk = open_chunk(claim, chunks, own);
       // Succeeds only if no other loop began since: then what was read above is this loop's.
-      if (!claim_.compare_exchange_weak(claim, claim + 1, std::memory_order_acq_rel,
-                                        std::memory_order_acquire))
+      if (!claim_.compare_exchange_weak(claim, with_taken(claim, chunk, chunks),
+                                        std::memory_order_acq_rel, std::memory_order_acquire))
         continue;
       const StepEnd::Scope scope(step_end);
       run_chunk(body, self, part(n, chunk, chunks), part(n, chunk + 1, chunks), grain);
       ++done;
       // Held until it is reported: the loop, and its generation, cannot end before.
       claim = claim_.load(std::memory_order_acquire);
-      if ((claim & chunk_mask) >= chunks) break;
+      if (!is_any_open(claim, chunks)) break;
     }
     if (done > 0) finish(done);
     return done;
@@ -265,11 +284,11 @@ class ThreadPool::State {
     is_caller_asleep_.store(false, std::memory_order_relaxed);
   }
 
-  void work() {
+  void work(int thread) {
     const FlushDenormals flush;
     std::chrono::nanoseconds patience = short_spin;
     for (;;) {
-      if (has_open_chunk() && take_chunks() > 0) patience = long_spin;
+      if (has_open_chunk() && take_chunks(thread) > 0) patience = long_spin;
       const auto has_work = [&] {
         return has_open_chunk() || queued_.load(std::memory_order_seq_cst) > 0;
       };

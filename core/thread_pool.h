@@ -28,10 +28,10 @@ class ThreadPool {
   void wait_until_idle();
 
   // Calls body(begin, end) over [0, n) cut into chunks of at least `grain`. The caller takes part
-  // and returns when all is done. Threads claim chunks from a shared counter, so a thread without a
-  // core delays at most the chunk it holds. With n <= grain, or one thread, calls body(0, n)
-  // directly. The caller rethrows the first exception. The body is only borrowed for the call: no
-  // allocation.
+  // and returns when all is done. Threads claim chunks as they come, each first those of its own
+  // part, so a thread without a core delays at most the chunk it holds. With n <= grain, or one
+  // thread, calls body(0, n) directly. The caller rethrows the first exception. The body is only
+  // borrowed for the call: no allocation.
   template <class Body>
   void parallel_for(int64_t n, int64_t grain, Body&& body) {
     if (n <= 0) return;

@@ -179,6 +179,24 @@ TEST_P(ThreadPoolTest, LoopsEndWhileAnotherThreadIsBusy) {
   busy.join();
 }
 
+TEST(ThreadPool, ThreadsBeginWithTheSamePartOfEveryLoop) {
+  ThreadPool pool(2);
+  const auto caller = std::this_thread::get_id();
+  for (int loop = 0; loop < 50; ++loop) {
+    Countdown both(2);
+    std::atomic<int64_t> first_of_caller{-1}, first_of_other{-1};
+    pool.parallel_for(4, 1, [&](int64_t begin, int64_t) {
+      auto& first = std::this_thread::get_id() == caller ? first_of_caller : first_of_other;
+      if (first >= 0) return;
+      first = begin;
+      both.tick();
+      EXPECT_TRUE(both.wait()) << "one thread took everything";
+    });
+    EXPECT_EQ(first_of_caller, 0);
+    EXPECT_EQ(first_of_other, 2);
+  }
+}
+
 TEST(ThreadPool, RejectsImpossibleSizes) {
   EXPECT_THROW(ThreadPool(-1), Error);
   EXPECT_THROW(ThreadPool(1024), Error);
