@@ -71,7 +71,7 @@ struct Grid {
 // element of b as a column of cells costs per element of a. One chunk per thread loses least; of a
 // long product there are more, for the case that a thread loses its core.
 Grid grid_of(const MatMul& mm, int threads) {
-  constexpr double long_flops = 1e9;
+  constexpr double long_flops = 4e8;
   constexpr int64_t least_rows = 16, least_columns = 64, times_b = 3;
   const double flops = flops_of(mm.m, mm.n, mm.k);
   const int64_t most = threads * (flops > long_flops ? 2 : 1);

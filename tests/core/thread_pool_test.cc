@@ -180,21 +180,61 @@ TEST_P(ThreadPoolTest, LoopsEndWhileAnotherThreadIsBusy) {
 }
 
 TEST(ThreadPool, ThreadsBeginWithTheSamePartOfEveryLoop) {
+  using Clock = std::chrono::steady_clock;
   ThreadPool pool(2);
   const auto caller = std::this_thread::get_id();
-  for (int loop = 0; loop < 50; ++loop) {
-    Countdown both(2);
+  const auto deadline = Clock::now() + std::chrono::seconds(60);
+  int shared = 0;  // loops in which each thread had its first chunk at the same time
+  while (shared < 20 && Clock::now() < deadline) {
     std::atomic<int64_t> first_of_caller{-1}, first_of_other{-1};
+    std::atomic<bool> has_come{false};
     pool.parallel_for(4, 1, [&](int64_t begin, int64_t) {
-      auto& first = std::this_thread::get_id() == caller ? first_of_caller : first_of_other;
+      const bool is_caller = std::this_thread::get_id() == caller;
+      auto& first = is_caller ? first_of_caller : first_of_other;
+      const auto& of_the_other = is_caller ? first_of_other : first_of_caller;
       if (first >= 0) return;
       first = begin;
-      both.tick();
-      EXPECT_TRUE(both.wait()) << "one thread took everything";
+      const auto patience = Clock::now() + std::chrono::milliseconds(100);
+      while (of_the_other < 0 && Clock::now() < patience) std::this_thread::yield();
+      if (is_caller) has_come = first_of_other >= 0;
     });
+    if (!has_come) continue;
+    ++shared;
     EXPECT_EQ(first_of_caller, 0);
     EXPECT_EQ(first_of_other, 2);
   }
+  EXPECT_EQ(shared, 20);
+}
+
+TEST(ThreadPool, LoopsRunWithoutAThreadThatSeemsToHaveLostItsCore) {
+  using Clock = std::chrono::steady_clock;
+  ThreadPool pool(2);
+  const auto caller = std::this_thread::get_id();
+  const auto start = Clock::now();
+  Countdown both(2);
+  std::atomic<int> ticks_of_caller{0};
+  pool.parallel_for(4, 1, [&](int64_t, int64_t) {
+    const bool is_caller = std::this_thread::get_id() == caller;
+    if (is_caller && ticks_of_caller++ > 0) return;
+    both.tick();
+    EXPECT_TRUE(both.wait()) << "one thread took everything";
+    // Much longer than the caller can have been in its chunks.
+    if (!is_caller)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50) + 4 * (Clock::now() - start));
+  });
+  const auto is_shared = [&] {
+    std::atomic<bool> out{false};
+    pool.parallel_for(4, 1, [&](int64_t, int64_t) {
+      if (std::this_thread::get_id() != caller) out = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    return out.load();
+  };
+  for (int loop = 0; loop < 4; ++loop) EXPECT_FALSE(is_shared()) << "loop " << loop;
+  const auto deadline = Clock::now() + std::chrono::seconds(60);
+  bool is_shared_again = false;
+  while (!is_shared_again && Clock::now() < deadline) is_shared_again = is_shared();
+  EXPECT_TRUE(is_shared_again);
 }
 
 TEST(ThreadPool, RejectsImpossibleSizes) {
