@@ -53,10 +53,11 @@ constexpr int chunks_per_thread = 2;
 
 // The caller waits for the others' last chunks about as long as a chunk takes. Much longer, and a
 // thread seems to have lost its core in the middle of one, to another process that will take it
-// again: the next loops run without the others, the more of them the more often that happens.
+// again. Then loops run without the others, for so many times as long as the wait was: at most a
+// tenth of the time is lost.
 constexpr double patience_in_chunks = 1.5;
 constexpr auto least_patience = std::chrono::microseconds(50);
-constexpr int least_loops_alone = 4, most_loops_alone = 64;
+constexpr int times_alone = 10;
 
 bool has_bits(uint64_t chunks) { return chunks <= chunk_bits; }
 bool is_any_open(uint64_t claim, uint64_t chunks) {
@@ -164,8 +165,8 @@ class ThreadPool::State {
   void run_loop(int64_t n, int64_t grain, LoopBody body, void* self) {
     if (threads_ == 0 || is_loop_taken_.exchange(true, std::memory_order_acquire))
       return run_in_pieces(body, self, 0, n, grain);
-    if (loops_alone_ > 0) {
-      --loops_alone_;
+    const auto start = Clock::now();
+    if (start < alone_until_) {
       is_loop_taken_.store(false, std::memory_order_release);
       return run_in_pieces(body, self, 0, n, grain);
     }
@@ -188,11 +189,12 @@ class ThreadPool::State {
       wake_.notify_all();
     }
 
-    const auto start = Clock::now();
     const uint32_t done = take_chunks(0);
     const auto end = Clock::now();
     wait_for_chunks(chunks);
-    note_wait(Clock::now() - end, (end - start) / std::max(1U, done));
+    const auto wait = Clock::now() - end;
+    if (wait > least_patience && wait > (end - start) / std::max(1U, done) * patience_in_chunks)
+      alone_until_ = end + (1 + times_alone) * wait;
     claim_.store((generation_ << chunk_bits) | chunk_mask,
                  std::memory_order_release);  // closed: no chunk is left
 
@@ -297,15 +299,6 @@ class ThreadPool::State {
     is_caller_asleep_.store(true, std::memory_order_seq_cst);
     finished_.wait(lock, is_done);
     is_caller_asleep_.store(false, std::memory_order_relaxed);
-  }
-
-  void note_wait(std::chrono::nanoseconds wait, std::chrono::nanoseconds chunk) {
-    if (wait < least_patience || wait < chunk * patience_in_chunks) {
-      next_loops_alone_ = least_loops_alone;
-      return;
-    }
-    loops_alone_ = next_loops_alone_;
-    next_loops_alone_ = std::min(2 * next_loops_alone_, most_loops_alone);
   }
 
   void work(int thread) {
@@ -413,9 +406,9 @@ class ThreadPool::State {
   // Generation, chunk. Closed until a loop's fields are all there.
   alignas(64) std::atomic<uint64_t> claim_{chunk_mask};
   alignas(64) std::atomic<bool> is_loop_taken_{false};
-  uint64_t generation_ = 0;                                     // of the loop's owner
-  std::chrono::nanoseconds caller_spin_ = long_spin;            // likewise
-  int loops_alone_ = 0, next_loops_alone_ = least_loops_alone;  // likewise
+  uint64_t generation_ = 0;                           // of the loop's owner
+  std::chrono::nanoseconds caller_spin_ = long_spin;  // likewise
+  Clock::time_point alone_until_;                     // likewise
   std::atomic<bool> is_caller_asleep_{false};
   std::atomic<int> sleepers_{0};
   std::atomic<size_t> queued_{0}, unfinished_{0};  // scheduled: and not begun, and not ended

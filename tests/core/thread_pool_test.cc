@@ -220,7 +220,7 @@ TEST(ThreadPool, LoopsRunWithoutAThreadThatSeemsToHaveLostItsCore) {
     EXPECT_TRUE(both.wait()) << "one thread took everything";
     // Much longer than the caller can have been in its chunks.
     if (!is_caller)
-      std::this_thread::sleep_for(std::chrono::milliseconds(50) + 4 * (Clock::now() - start));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20) + 4 * (Clock::now() - start));
   });
   const auto is_shared = [&] {
     std::atomic<bool> out{false};
