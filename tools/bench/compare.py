@@ -113,11 +113,11 @@ def all_reduces(mib):
     return max(30, 400 // mib)
 
 
-def leat_model(model, batch, on_cluster=False):
+def leat_model(model, batch, *args, on_cluster=False):
     def measure(a):
         launcher = [f"{a.build}/bin/leat", "run", "--embed", "local:ps=1,worker=1", "--"] if on_cluster else []
         return trained(a, "Leat", run([*launcher, f"{a.build}/bin/bench/models", "--model", model, "--batch", str(batch),
-                                       "--seconds", str(a.seconds)])[0])
+                                       "--seconds", str(a.seconds), *args])[0])
     return measure
 
 
@@ -227,12 +227,18 @@ for _model in MODELS:
     WORK[f"cluster_model_{_model}"] = ("step", against(leat_model(_model, 64, on_cluster=True), {
         "TensorFlow": peer_model("TensorFlow", "tf_models.py", "python", _model, 64, "--cluster", "--threads",
                                  str(os.cpu_count()))}, "1 ps", model_limit(_model, 64)))
+    # On all cores in process: alone, and while another process computes on the last of them.
+    for _name, _busy in (("threads", []), ("busy", ["--busy"])):
+        _args = ["--threads", str(os.cpu_count()), *_busy]
+        WORK[f"{_name}_model_{_model}"] = ("step", against(leat_model(_model, 64, *_args), {
+            "TensorFlow": peer_model("TensorFlow", "tf_models.py", "python", _model, 64, *_args),
+            "torch eager": peer_model("torch eager", "torch_models.py", "torch_python", _model, 64, *_args)}))
 GROUPS = {"nulls": [name for name in WORK if name.startswith("cluster_null")],
           "seeds": [name for name in WORK if name.startswith(tuple(f"cluster_{work}_" for work in LAYERS))],
           "all_reduces": [name for name in WORK if name.startswith("all_reduce_")],
           "models": [f"model_{name}_64" for name in MODELS],
           **{f"models_{batch}": [f"model_{name}_{batch}" for name in MODELS] for batch in (1, 16)},
-          "cluster_models": [f"cluster_model_{name}" for name in MODELS]}
+          **{f"{kind}_models": [f"{kind}_model_{name}" for name in MODELS] for kind in ("cluster", "threads", "busy")}}
 
 
 def duration(seconds):

@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 
+#include "tools/bench/busy_core.h"
 #include "tools/bench/models/networks.h"
 
 namespace {
@@ -27,7 +28,7 @@ struct Flags {
   double seconds = 5;
   int loss_steps = 10;
   int threads = 1;
-  bool nodes = false;
+  bool nodes = false, busy = false;
 };
 
 // A step that computes its loss and trains.
@@ -92,6 +93,8 @@ void print_line(const Flags& flags, const std::vector<float>& losses, std::vecto
 }
 
 void run(const Flags& flags) {
+  std::optional<bench::BusyCore> busy;
+  if (flags.busy) busy.emplace();
   const Cluster cluster = join_cluster();
   Graph graph;
   const Training training = make_training(graph, flags, cluster);
@@ -137,6 +140,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", flags.threads, "of this process")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_flag("--busy", flags.busy, "while another process computes on the last core");
   app.add_flag("--nodes", flags.nodes, "print the nodes on which a step spends most instead");
   CLI11_PARSE(app, argc, argv);
   try {

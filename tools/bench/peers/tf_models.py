@@ -195,7 +195,10 @@ def main():
     ap.add_argument("--nodes", action="store_true", help="print the nodes on which a step spends most instead")
     ap.add_argument("--cluster", action="store_true", help="one ps and one worker")
     ap.add_argument("--threads", type=int, default=1)
+    ap.add_argument("--busy", action="store_true", help="while another process computes on the last core")
     a = ap.parse_args()
+    if a.busy:
+        common.busy_core()
     if not a.cluster:
         tf, config = import_tensorflow(a.threads, inter_op_parallelism_threads=a.threads)
         train(tf, a, config=config)

@@ -13,7 +13,10 @@ ap.add_argument("--batch", type=int, default=64)
 ap.add_argument("--seconds", type=float, default=5)
 ap.add_argument("--loss-steps", type=int, default=10, help="first steps, whose losses are printed")
 ap.add_argument("--threads", type=int, default=1)
+ap.add_argument("--busy", action="store_true", help="while another process computes on the last core")
 a = ap.parse_args()
+if a.busy:
+    common.busy_core()
 common.limit_threads(a.threads)
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
