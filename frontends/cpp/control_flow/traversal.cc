@@ -39,7 +39,7 @@ Traversal::Step Traversal::run(
   const int index = loop.add_variable(constant(graph, 0, "zero", at), Shape{});
   std::vector<int> inputs, states;
   for (const Output& input : x) {
-    const Output in_order = reverse ? input : flip(input, 0, at);
+    const Output in_order = reverse || is_x_flipped ? input : flip(input, 0, at);
     inputs.push_back(loop.add_variable(tensor_list::from_tensor(in_order, at)));
   }
   for (const Output& state : initial) states.push_back(loop.add_variable(state, state.shape()));

@@ -18,6 +18,7 @@ struct Traversal {
   std::vector<Output> x;             // at least one; the first extents are equal
   std::vector<Output> initial = {};  // states
   bool reverse = false;              // from the last element to the first
+  bool is_x_flipped = false;         // x holds its elements from the last to the first
   Location at = here();
 
   // `f` gets the states and an element of each x. Gives the last states, and what was kept, stacked

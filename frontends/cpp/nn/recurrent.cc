@@ -43,14 +43,14 @@ void Cell::make(Output x, int gates, const Initializer& kernel, const Initialize
   s.bias = variable(s.graph, "bias", of_bias, bias, x.dtype(), {}, at);
 }
 
-Output Cell::times_kernel(Output x, Location at) const {
+Output Cell::affine(Output x, Output bias, Location at) const {
   const Shape& shape = x.shape();
-  if (shape.rank() == 2) return matmul(x, shared_->kernel, {}, at);
+  if (shape.rank() == 2) return matmul(x, shared_->kernel, {}, at) + bias;
   const Output rows = reshape(x, {-1, shape[shape.rank() - 1]}, at);
   const Output leading = shape_of(x, i32, at)[slice(0, -1)];
   const auto width = static_cast<int32_t>(shared_->kernel.shape()[1]);
   Output dims = concatenate({leading, constant(x.graph(), {width})}, 0, at);
-  return reshape(matmul(rows, shared_->kernel, {}, at), dims, at);
+  return reshape(matmul(rows, shared_->kernel, {}, at) + bias, dims, at);
 }
 
 Outputs Cell::zero_state(Output x, Location at) const {
@@ -77,7 +77,7 @@ Output SimpleRnn::project(Output x, Location at) const {
        at);
   const NameScope scope(x.graph(), shared_->scope);
   const LocationScope line(x.graph(), at);
-  return times_kernel(x, at) + bias();
+  return affine(x, bias(), at);
 }
 
 Outputs SimpleRnn::step(Output projected, const Outputs& state, Location at) const {
@@ -97,7 +97,7 @@ Output Lstm::project(Output x, Location at) const {
   make(x, 4, options_.kernel_initializer, options_.recurrent_initializer, bias, 1, at);
   const NameScope scope(x.graph(), shared_->scope);
   const LocationScope line(x.graph(), at);
-  return times_kernel(x, at) + this->bias();
+  return affine(x, this->bias(), at);
 }
 
 Outputs Lstm::step(Output projected, const Outputs& state, Location at) const {
@@ -113,7 +113,7 @@ Output Gru::project(Output x, Location at) const {
        at);
   const NameScope scope(x.graph(), shared_->scope);
   const LocationScope line(x.graph(), at);
-  return times_kernel(x, at) + bias()[0];
+  return affine(x, bias()[0], at);
 }
 
 Outputs Gru::step(Output projected, const Outputs& state, Location at) const {
@@ -127,6 +127,27 @@ Outputs Gru::step(Output projected, const Outputs& state, Location at) const {
 }
 
 // ---- Along a sequence ----
+
+// While it lives, the steps of a cell use values of its weights that were read before the loop: no
+// iteration reads others, and what it computes of them alone can run once.
+class WeightReads {
+ public:
+  WeightReads(const Cell& cell, Location at)
+      : weights_(*cell.shared_), recurrent_(weights_.recurrent), bias_(weights_.bias) {
+    if (!recurrent_) return;  // of a cell with other weights
+    weights_.recurrent = identity(recurrent_, at);
+    weights_.bias = identity(bias_, at);
+  }
+  ~WeightReads() {
+    weights_.recurrent = recurrent_;
+    weights_.bias = bias_;
+  }
+  WeightReads(const WeightReads&) = delete;
+
+ private:
+  Cell::Shared& weights_;
+  const Output recurrent_, bias_;
+};
 
 RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options, Location at) {
   const std::string title = concat("rnn '", options.name, "' (", at, ")");
@@ -143,22 +164,30 @@ RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options, Location at
     if (!options.reverse || !lengths) return y;
     return op("ReverseSequence", {y, lengths}, {{"seq_dim", 1}, {"batch_dim", 0}}, at);
   };
-  Outputs inputs = {transpose(cell.project(turned(x), at), {1, 0, 2}, at)};
+  const bool is_backward = options.reverse && !lengths;
+  const auto last_first = [&](Output y) { return is_backward ? y : flip(y, 0, at); };
+  const auto along_time = [&](Output y) { return last_first(transpose(y, {1, 0, 2}, at)); };
+  // The smaller of the two is transposed: the features, or what the cell makes of them.
+  const bool is_narrow = x.shape()[2] != any && x.shape()[2] <= 2 * cell.units();
+  Outputs inputs = {is_narrow ? cell.project(along_time(turned(x)), at)
+                              : along_time(cell.project(turned(x), at))};
   if (lengths) {
     // Whether a position is within its example, [time, batch, 1].
     const Output positions = arange(graph, shape_of(x, i32, at)[1], at);
     const Output within =
         less({expand_dims(positions, 1, at), at}, expand_dims(cast(lengths, i32, at), 0, at));
-    inputs.push_back(expand_dims(within, 2, at));
+    inputs.push_back(last_first(expand_dims(within, 2, at)));
   }
   Outputs initial = options.initial_state;
   if (initial.empty()) initial = cell.zero_state(x, at);
   check(static_cast<int>(initial.size()) == cell.states(), title, ": the initial state has ",
         initial.size(), " tensors instead of ", cell.states());
+  const WeightReads reads(cell, at);
   const Traversal along{.title = title,
                         .x = inputs,
                         .initial = initial,
-                        .reverse = options.reverse && !lengths,
+                        .reverse = is_backward,
+                        .is_x_flipped = true,
                         .at = at};
   const Traversal::Step all = along.run([&](const Outputs& before, const Outputs& elements) {
     Outputs next = cell.step(elements[0], before, at);

@@ -49,9 +49,13 @@ class Cell {
   // `gates` kernels of that many units, side by side.
   void make(Output x, int gates, const Initializer& kernel, const Initializer& recurrent,
             const Initializer& bias, int bias_rows, Location at) const;
-  Output times_kernel(Output x, Location at) const;
+  // x kernel + bias, of [..., features].
+  Output affine(Output x, Output bias, Location at) const;
 
   std::shared_ptr<Shared> shared_;
+
+ private:
+  friend class WeightReads;
 };
 
 // h' = tanh(x·kernel + h·recurrent_kernel + bias). Elman, Cognitive Science 1990.
