@@ -163,6 +163,30 @@ TEST(Rewrites, ComputeInvariantsOfALoopOnce) {
   }
 }
 
+TEST(Rewrites, TransposeAMatrixOnceForALoop) {
+  constexpr int64_t rows = 32, n = 128;
+  Graph g;
+  const Output w = placeholder(g, "w", f32, {n, n}), start = placeholder(g, "x", f32, {rows, n});
+  const auto [i, x] =
+      while_loop([&](Output i, Output) { return i < 2; },
+                 [&](Output i, Output x) {
+                   const Output y = reshape(x, {rows, n});
+                   return std::tuple{i + 1, matmul(y, w, {.transpose_b = true}) + relu(y)};
+                 },
+                 0, start);
+  Tensor weights(f32, {n, n}), first(f32, {rows, n});  // whole numbers, so that sums are exact
+  for (int64_t k = 0; k < n * n; ++k) weights.data<float>()[k] = static_cast<float>(k % 5 - 2);
+  for (int64_t k = 0; k < rows * n; ++k) first.data<float>()[k] = static_cast<float>(k % 3 - 1);
+  Session all(g, {.fuse = false}), plain(g, {.simplify = false});
+  RunMetadata with, without;
+  const Feeds feeds = {{w, weights}, {start, first}};
+  expect_equal(all.run(feeds, std::vector<Output>{x}, {}, {.trace = true}, &with)[0],
+               plain.run(feeds, std::vector<Output>{x}, {}, {.trace = true}, &without)[0]);
+  EXPECT_EQ(count(with, "Transpose"), 1);
+  EXPECT_EQ(count(with, "MatMul"), 2);
+  EXPECT_EQ(count(without, "Transpose"), 0);
+}
+
 // As TensorFlow's minimize() waits for all gradients of an op before it uses one, and so for the
 // gradient of the first convolution to the images.
 TEST(Rewrites, DoNotComputeGradientsThatNobodyReads) {

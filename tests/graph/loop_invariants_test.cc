@@ -99,6 +99,29 @@ TEST(LoopInvariants, LeavesVariablesAndWhatMayFail) {
   EXPECT_NE(loop_with(of_unknown).find("loop/a"), nullptr);
 }
 
+TEST(LoopInvariants, TransposesTheMatrixOfProductsOfFewRows) {
+  const auto loop_of_rows = [](int rows) {
+    const std::string shaped = concat(
+        "node { name: 'loop/r' op: 'EnsureShape' input: 'loop/v' attr { key: 'T' value { type: "
+        "DT_FLOAT } } attr { key: 'shape' value { shape { dim { size: ",
+        rows, " } dim { size: 256 } } } } }\n");
+    std::string product = floats("loop/z", "MatMul", "loop/r", "loop/x");
+    product.insert(product.rfind('}'), "attr { key: 'transpose_b' value { b: true } } ");
+    return loop_with(shaped + product, "dim { size: 128 } dim { size: 256 }");
+  };
+  const Graph graph = loop_of_rows(32);
+  const Node* turned = graph.find("loop/z/turned");
+  ASSERT_NE(turned, nullptr);
+  EXPECT_TRUE(turned->is("Transpose"));
+  EXPECT_EQ(turned->inputs[0].name(), "x:0");
+  EXPECT_EQ(graph.find("loop/Cond")->inputs.back().name(), "loop/z/turned:0");
+  const Graph body = LoopParts(*graph.find("loop/Cond")).body;
+  EXPECT_FALSE(body.find("loop/z")->attr<bool>("transpose_b"));
+  EXPECT_EQ(body.find("loop/z")->inputs[1].name(), "loop/z/turned:0");
+  EXPECT_EQ(loop_of_rows(8).find("loop/z/turned"), nullptr) << "no faster";
+  EXPECT_EQ(loop_of_rows(512).find("loop/z/turned"), nullptr) << "no faster";
+}
+
 TEST(LoopInvariants, LeavesWhatIsSmall) {
   const std::string scalar =
       floats("loop/a", "Tanh", "loop/x") + floats("loop/z", "Mul", "loop/v", "loop/a");

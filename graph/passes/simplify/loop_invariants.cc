@@ -1,7 +1,8 @@
 // What every iteration of a loop computes anew from values that no iteration changes runs once,
 // before the loop: the product of two weights, say. Only what cannot fail, since the loop may have
 // no iteration, and only what has many elements: to hand a scalar to each iteration costs as much
-// as to add it.
+// as to add it. A matrix that each iteration multiplies by, transposed, is transposed before the
+// loop where such products are faster.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -63,6 +64,19 @@ bool has_many_elements(const Shape& shape) {
   return !shape.is_complete() || shape.elements() >= many_elements;
 }
 
+// A product of few rows with a transposed matrix takes 1.1 to 1.5 times as long as with the same
+// matrix as it lies (f32, 32 to 128 rows, n from 128 to 512, k from 512 to 2048, one core of a
+// Xeon).
+bool is_faster_with_plain_b(const Node& node) {
+  constexpr int64_t fewest = 24, most = 256, least_extent = 64;
+  if (!node.is("MatMul") || !node.attr<bool>("transpose_b") || node.outputs[0].dtype != DType::f32)
+    return false;
+  const Shape &a = node.inputs[0].shape(), &b = node.inputs[1].shape();
+  if (a.rank() != 2 || b.rank() != 2) return false;
+  const int64_t rows = a[node.attr<bool>("transpose_a") ? 1 : 0];
+  return rows >= fewest && rows <= most && b[0] >= least_extent && b[1] >= 2 * least_extent;
+}
+
 // Clients let what uses no loop variable wait for one, so that it is in the loop.
 bool is_there_at_the_start(const Node* awaited) { return awaited->is("_Feed"); }
 
@@ -71,7 +85,12 @@ bool is_there_at_the_start(const Node* awaited) { return awaited->is("_Feed"); }
 class PartInvariants {
  public:
   // `graph` is the loop's condition or its body.
-  PartInvariants(Graph& graph, const Node& loop) : graph_(graph), loop_(loop) { find(); }
+  PartInvariants(Graph& graph, const Node& loop) : graph_(graph), loop_(loop) {
+    find();
+    if (turned_.empty()) return;
+    turn_before();
+    find();
+  }
 
   bool empty() const { return results_.empty(); }
   // Those that others read, in order: what the part gets from outside instead.
@@ -116,7 +135,9 @@ class PartInvariants {
 
  private:
   void find() {
-    invariants_.resize(graph_.size());
+    invariants_.assign(graph_.size(), false);
+    results_.clear();
+    turned_.clear();
     std::vector<bool> is_constant(graph_.size()), is_work(graph_.size());
     for (const auto& owned : graph_.nodes()) {
       Node& node = *owned;
@@ -125,6 +146,8 @@ class PartInvariants {
         continue;
       }
       const bool fits = !infer_shapes_or_defer(node).has_value();
+      if (fits && is_faster_with_plain_b(node) && is_constant[node.inputs[1].node->id])
+        turned_.insert(&node);
       const bool waits = !std::ranges::all_of(node.control_inputs, is_there_at_the_start);
       if (node.is("Const")) is_constant[node.id] = !waits;
       if (!fits || waits || !is_pure(node) || node.inputs.empty() || node.num_outputs() != 1)
@@ -149,6 +172,40 @@ class PartInvariants {
     }
   }
 
+  // Gives the products in turned_ a transposition of their matrices, which is an invariant.
+  void turn_before() {
+    Rebuild rebuild(graph_);
+    const auto insert = [&](const Node& beside, const char* op, std::string_view suffix,
+                            std::vector<Output> inputs, AttrMap attrs) {
+      std::string name = concat(beside.name, suffix);
+      for (int i = 1; graph_.find(name) != nullptr; ++i) name = concat(beside.name, suffix, "_", i);
+      return rebuild.graph()
+          .insert({.op = op,
+                   .name = std::move(name),
+                   .inputs = std::move(inputs),
+                   .attrs = std::move(attrs),
+                   .location = beside.location},
+                  beside.assigned_device)
+          .output();
+    };
+    for (const auto& node : graph_.nodes()) {
+      if (!turned_.contains(node.get())) {
+        rebuild.copy(*node);
+        continue;
+      }
+      const Output order = insert(*node, "Const", "/turned/perm", {},
+                                  {{"dtype", i32}, {"value", Tensor::of<int32_t>({2}, {1, 0})}});
+      const Output b = rebuild.map(node->inputs[1]);
+      const Output turned =
+          insert(*node, "Transpose", "/turned", {b, order}, {{"T", f32}, {"Tperm", i32}});
+      Node& product = rebuild.graph().copy(*node, {rebuild.map(node->inputs[0]), turned},
+                                           rebuild.control_inputs_of(*node));
+      product.attrs.insert_or_assign("transpose_b", false);
+      rebuild.replace(*node, {product.output()}, {&product});
+    }
+    graph_ = std::move(rebuild).finish();
+  }
+
   // A captured value has the shape of the loop's input. False if the feed is a loop variable.
   bool learn_shape(Node& feed) const {
     const LoopFeed from = LoopFeed::parse(feed.attr<std::string>("name"));
@@ -163,6 +220,7 @@ class PartInvariants {
   const Node& loop_;
   std::vector<bool> invariants_;  // by id
   std::vector<Node*> results_;
+  std::unordered_set<const Node*> turned_;  // products that are to get a transposed matrix
 };
 
 // ---- One loop ----
