@@ -36,6 +36,34 @@ void infer(ShapeContext& c) {
   c.set_output(0, out);
 }
 
+// The border of a tensor, without what is inside.
+class Border {
+ public:
+  Border(const Shape& in, const std::vector<int64_t>& paddings,
+         const std::vector<int64_t>& strides) {
+    for (int i = 0; i < in.rank(); ++i)
+      axes_.push_back({in[i], paddings[2 * i], paddings[2 * i + 1], strides[i]});
+    // Of the innermost axes without a border, runs are inside.
+    while (axes_.size() > 1 && axes_.back().before + axes_.back().after == 0) axes_.pop_back();
+  }
+
+  template <class T>
+  void fill(T* to, const T& value, size_t axis = 0) const {
+    const Axis& a = axes_[axis];
+    fill_in_pieces(to, a.before * a.stride, value);
+    to += a.before * a.stride;
+    for (int64_t i = 0; axis + 1 < axes_.size() && i < a.inside; ++i)
+      fill(to + i * a.stride, value, axis + 1);
+    fill_in_pieces(to + a.inside * a.stride, a.after * a.stride, value);
+  }
+
+ private:
+  struct Axis {
+    int64_t inside, before, after, stride;
+  };
+  std::vector<Axis> axes_;
+};
+
 template <class T>
 BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
   const Shape &in = request.inputs[0].shape, &out = request.outputs[0].shape;
@@ -49,9 +77,9 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
     offset += sizes[2 * i] * to[i];
   }
   const bool has_value = request.inputs.size() == 3;
-  return BoundKernel::of([copy = StridedCopy(std::move(axes)), offset, n = out.elements(),
-                          has_value](const Arguments& a) {
-    fill_in_pieces(a.output<T>(), n, has_value ? *a.input<T>(2) : T{});
+  return BoundKernel::of([copy = StridedCopy(std::move(axes)), offset,
+                          border = Border(in, sizes, to), has_value](const Arguments& a) {
+    border.fill(a.output<T>(), has_value ? *a.input<T>(2) : T{});
     copy.run(*a.stream, a.input<T>(0), a.output<T>() + offset);
   });
 }

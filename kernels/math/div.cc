@@ -78,8 +78,7 @@ struct FloorDiv : IntegerDivision {
 // rounded to an integer.
 template <class Rounding, class T>
 struct RoundedQuotient {
-  static constexpr bool has_versions = false;
-  static constexpr int cost = 20;
+  static constexpr int cost = 10;
   LEAT_DEVICE float operator()(float x, float y) const {
     return Rounding{}(static_cast<float>(T(x / y)), 1.0F);
   }

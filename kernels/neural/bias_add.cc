@@ -1,11 +1,11 @@
-// leat: fast-math-loops
+// leat: cpu+cuda
 // BiasAdd and its gradient: adds a vector over the channels, which are the last axis (NHWC) or axis
 // 1 (NCHW).
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
-#include "kernels/cpu.h"
+#include "kernels/elementwise.h"
 #include "kernels/examples.h"
 #include "kernels/reduction.h"
 #include "kernels/wrapping.h"
@@ -13,55 +13,30 @@
 namespace leat {
 namespace {
 
-// The tensor as [outer, channels, inner]; NHWC has inner = 1.
-struct Extents {
-  int64_t outer = 1, channels = 1, inner = 1;
-};
-
 int channel_axis(const NodeView& node, const Shape& shape) {
   return node.attr<std::string>("data_format") == "NCHW" ? 1 : shape.rank() - 1;
 }
 
-Extents extents_of(const KernelRequest& request) {
+// The tensor as [outer, channels, inner]; NHWC has inner = 1.
+Shape by_channel(const KernelRequest& request) {
   const Shape& shape = request.inputs[0].shape;
-  const int axis = channel_axis(request.node, shape);
-  Extents e;
-  for (int i = 0; i < axis; ++i) e.outer *= shape[i];
-  e.channels = shape[axis];
-  for (int i = axis + 1; i < shape.rank(); ++i) e.inner *= shape[i];
-  if (shape.elements() == 0) e.outer = 0;  // outer alone may be vast
-  return e;
+  const int channels = channel_axis(request.node, shape);
+  if (shape.elements() == 0) return {0, shape[channels], 1};  // the other extents may be vast
+  Shape out = {1, shape[channels], 1};
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (axis == channels) continue;
+    const int to = axis < channels ? 0 : 2;
+    out.set(to, out[to] * shape[axis]);
+  }
+  return out;
 }
 
-template <class T>
-BoundKernel prepare_add(TypeTag<T>, const KernelRequest& request) {
-  using C = ComputeType<T>;
-  const Extents e = extents_of(request);
-  const int64_t block = std::max<int64_t>(1, e.channels * e.inner);
-  return BoundKernel::of([e, block](const Arguments& a) {
-           const T *value = a.input<T>(0), *bias = a.input<T>(1);
-           T* out = a.output<T>();
-           a.stream->parallel_for(e.outer, 1 + 65536 / block, [&](int64_t begin, int64_t end) {
-             vectorized([=]() LEAT_INLINE {
-               for (int64_t o = begin; o < end; ++o) {
-                 const T* x = value + o * block;
-                 T* y = out + o * block;
-                 if (e.inner == 1) {
-                   LEAT_INDEPENDENT_ITERATIONS
-                   for (int64_t c = 0; c < e.channels; ++c) y[c] = T(C(x[c]) + C(bias[c]));
-                   continue;
-                 }
-                 for (int64_t c = 0; c < e.channels; ++c, x += e.inner, y += e.inner) {
-                   const C b = bias[c];
-                   LEAT_INDEPENDENT_ITERATIONS
-                   for (int64_t i = 0; i < e.inner; ++i) y[i] = T(C(x[i]) + b);
-                 }
-               }
-             });
-           });
-         })
-      .sharing(0, 0);
-}
+struct Add {
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
+  }
+};
 
 struct SumReducer : Reducer {
   template <class T>
@@ -74,11 +49,42 @@ struct SumReducer : Reducer {
   }
 };
 
-template <class T>
-BoundKernel prepare_sum(TypeTag<T>, const KernelRequest& request) {
-  const Extents e = extents_of(request);
-  const Shape shape = {e.outer, e.channels, e.inner};
-  return bind_reduction<SumReducer, T>(plan_reduction(shape, {true, false, true}));
+struct PrepareAdd {
+  template <class T>
+  BoundKernel operator()(TypeTag<T>, const KernelRequest& request) const {
+    const Shape shape = by_channel(request);
+    const Shape inputs[] = {shape, {shape[1], 1}};
+    BoundKernel bound = bind_elementwise<Add, T, T, T>({}, plan_broadcast(shape, inputs));
+    bound.may_share = {{0, 0}};
+    return bound;
+  }
+};
+
+struct PrepareSum {
+  template <class T>
+  BoundKernel operator()(TypeTag<T>, const KernelRequest& request) const {
+    return bind_reduction<SumReducer, T>(plan_reduction(by_channel(request), {true, false, true}));
+  }
+};
+
+template <class Supported, class Prepare>
+Kernel kernel_for() {
+  Kernel kernel;
+  kernel.device = kernel_device;
+  kernel.types = {{"T", Supported::list()}};
+  kernel.prepare = [](const KernelRequest& request) {
+    return visit_type(Supported{}, request.inputs[0].dtype,
+                      [&](auto type) { return Prepare{}(type, request); });
+  };
+  return kernel;
+}
+
+// On the CPU also for complex numbers.
+template <class Prepare>
+std::vector<Kernel> kernels() {
+  std::vector<Kernel> out = {kernel_for<NumberTypes, Prepare>()};
+  if constexpr (has_host_types) out.push_back(kernel_for<ComplexTypes, Prepare>());
+  return out;
 }
 
 void infer_add(ShapeContext& c) {
@@ -114,9 +120,7 @@ const Op bias_add_op{{
           g.dx(0) = g.dy();
           g.dx(1) = bias_add_grad(g.dy(), g.attr<std::string>("data_format"));
         },
-    .kernels = {cpu_kernel(
-        "T", NumberAndComplexTypes{},
-        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_add(t, r); })},
+    .kernels = kernels<PrepareAdd>(),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), floats({10, 20})},
                   .outputs = {floats({2, 2}, {11, 22, 13, 24})}},
                  {.inputs = {floats({1, 2, 2}, {1, 2, 3, 4}), floats({10, 20})},
@@ -142,9 +146,7 @@ const Op bias_add_grad_op{{
           for (int axis = 2; nchw && axis < rank; ++axis) dy = expand_dims(dy, -1);
           g.dx(0) = broadcast_to(dy, shape_of(g.x(0)));
         },
-    .kernels = {cpu_kernel(
-        "T", NumberAndComplexTypes{},
-        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_sum(t, r); })},
+    .kernels = kernels<PrepareSum>(),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4})}, .outputs = {floats({4, 6})}},
                  {.inputs = {floats({1, 2, 2}, {1, 2, 3, 4})},
                   .attrs = {{"data_format", "NCHW"}},

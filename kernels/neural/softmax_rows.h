@@ -60,14 +60,41 @@ LEAT_INLINE inline C lane_sum(const C* x, int64_t n) {
   return sum;
 }
 
-// y = exp(x - max), row by row; max and sum (of y) have one entry per row. y may be x.
+// y = exp(x - max), of one row; returns the sum of y. y may be x. What a loop writes is still in
+// the first-level cache when the next one reads it.
+template <class T, class C>
+LEAT_INLINE inline C exponentiate(const T* x, int64_t n, C max, C* y) {
+  constexpr int64_t block = 256;
+  C part[lanes] = {}, sum = 0;
+  for (int64_t begin = 0; begin < n; begin += block) {
+    const int64_t end = std::min(n, begin + block), whole = end - (end - begin) % lanes;
+    for (int64_t i = begin; i < end; ++i) y[i] = C(x[i]) - max;
+    for (int64_t i = begin; i < end; ++i) y[i] = std::exp(y[i]);
+    for (int64_t i = begin; i < whole; i += lanes) {
+      for (int l = 0; l < lanes; ++l) part[l] += y[i + l];
+    }
+    for (int64_t i = whole; i < end; ++i) sum += y[i];
+  }
+  for (int width = lanes / 2; width > 0; width /= 2) {
+    for (int l = 0; l < width; ++l) part[l] += part[l + width];
+  }
+  return part[0] + sum;
+}
+
+// The same row by row; max and sum have one entry per row. Short rows go through exp() together.
 template <class T, class C>
 LEAT_INLINE inline void exponentiate_rows(const T* x, int64_t rows, int64_t columns, C* y, C* max,
                                           C* sum) {
+  constexpr int64_t short_row = 4 * lanes;
   for (int64_t r = 0; r < rows; ++r) {
     max[r] = lane_max<C>(x + r * columns, columns);
+    if (columns >= short_row) {
+      sum[r] = exponentiate(x + r * columns, columns, max[r], y + r * columns);
+      continue;
+    }
     for (int64_t i = r * columns; i < (r + 1) * columns; ++i) y[i] = C(x[i]) - max[r];
   }
+  if (columns >= short_row) return;
   for (int64_t i = 0; i < rows * columns; ++i) y[i] = std::exp(y[i]);
   for (int64_t r = 0; r < rows; ++r) sum[r] = lane_sum(y + r * columns, columns);
 }
