@@ -4,6 +4,7 @@
 
 #include "core/thread_pool.h"
 #include "runtime/node_error.h"
+#include "runtime/pinned_loop.h"
 #include "runtime/pointers.h"
 #include "runtime/trace.h"
 
@@ -12,6 +13,10 @@ namespace {
 
 // A longer loop continues on another thread, so that the step's thread can do the rest.
 constexpr int64_t long_ns = 50'000;
+
+// A loop that may be pinned is, after a few iterations: earlier its values may be anybody's, and
+// the loop may be over. Then it runs some iterations before it looks around.
+constexpr int iterations_before_pinned = 3, pinned_at_once = 8;
 
 // The parts of a loop may come from another process: what goes into them, and out of them, is
 // compared with what the loop declares.
@@ -86,6 +91,7 @@ void LoopRun::start(std::vector<Tensor> inputs, Rendezvous* rendezvous, bool is_
   at_ = At::condition;
   done_ = std::move(done);
   events_.clear();
+  until_pinned_ = is_traced ? -1 : iterations_before_pinned;
   advance();
 }
 
@@ -101,6 +107,12 @@ void LoopRun::advance() {
         pool_.schedule([this] { ProgramStep::run_in_turn([this] { advance(); }); });
         return;
       }
+      if (at_ == At::condition && pin()) {
+        if (!pinned_->run(pinned_at_once)) continue;
+        pinned_.reset();
+        at_ = At::last;
+        if (loop_.last() == nullptr) return finish({});
+      }
       const bool has_run = at_ == At::condition ? run(loop_.condition(), condition_)
                            : at_ == At::body    ? run(loop_.body(), body_)
                                                 : run(*loop_.last(), last_);
@@ -110,6 +122,17 @@ void LoopRun::advance() {
   } catch (...) {
     finish(status_of_current_exception());
   }
+}
+
+LoopRun::~LoopRun() = default;
+
+bool LoopRun::pin() {
+  if (until_pinned_ == 0) {
+    until_pinned_ = -1;
+    results_.clear();
+    pinned_ = PinnedLoop::make(loop_, values_);
+  }
+  return pinned_ != nullptr;
 }
 
 // False if the part is under way.
@@ -156,6 +179,7 @@ bool LoopRun::take_results() {
     return at_ == At::body || loop_.last() != nullptr;
   }
   at_ = At::condition;
+  if (until_pinned_ > 0) --until_pinned_;
   const std::vector<int>& next = loop_.body().fetches;
   for (size_t v = 0; v < next.size(); ++v) {
     Tensor& result = results_[next[v]];
@@ -186,6 +210,7 @@ void LoopRun::step_done(ProgramStep& step) {
 }
 
 void LoopRun::finish(const Status& status) {
+  pinned_.reset();
   results_.clear();
   values_.resize(loop_.variables());  // what was captured is not needed any more
   const auto done = std::move(done_);

@@ -43,11 +43,14 @@ class LoopProgram {
   int64_t done_edge_;         // signals the end of an iteration; -1: nothing waits for it
 };
 
+class PinnedLoop;
+
 // One loop of one step. Reused: start() begins the next one.
 class LoopRun final : public ProgramStep::Owner {
  public:
   // `outer` is the step that the loop is part of.
   LoopRun(const LoopProgram& loop, ProgramStep& outer, ThreadPool& pool);
+  ~LoopRun();
 
   // `inputs` are those of the `_Loop` node. `done` is called once, on any thread, perhaps before
   // start() returns; from then on values() begin with the final values of the variables.
@@ -69,6 +72,7 @@ class LoopRun final : public ProgramStep::Owner {
   void advance();
   bool run(const LoopProgram::Part& part, std::optional<ProgramStep>& step);
   void run_straight(const LoopProgram::Part& part);
+  bool pin();
   bool take_results();
   void finish(const Status& status);
 
@@ -83,6 +87,8 @@ class LoopRun final : public ProgramStep::Owner {
   std::function<void(const Status&)> done_;
   std::vector<Tensor> values_;   // of the inputs; variables change
   std::vector<Tensor> results_;  // of the part that ran, by fetch
+  std::unique_ptr<PinnedLoop> pinned_;
+  int until_pinned_ = 0;  // iterations
   std::vector<TraceEvent> events_;
 };
 

@@ -42,18 +42,18 @@ Program::Program(Graph partition, const std::vector<std::string>& fetches, Devic
     const ItemSource& source = plan_.fetches[f].source;
     const int fetch = static_cast<int>(f);
     if (source.constant >= 0) {
-      straight_constants_.emplace_back(fetch, source.constant);
+      straight_.constants.emplace_back(fetch, source.constant);
     } else if (const int feed = feed_of(source.slot); feed >= 0) {
-      straight_feeds_.emplace_back(fetch, feed);
+      straight_.feeds.emplace_back(fetch, feed);
     } else {
       fetch_of[source.slot] = fetch;
     }
   }
   if (plan_.items.empty()) return;
   for (const ItemSource& source : plan_.items[0].inputs) {
-    straight_inputs_.push_back(feed_of(source.slot));
+    straight_.inputs.push_back(feed_of(source.slot));
   }
-  for (int slot : plan_.items[0].outputs) straight_results_.push_back(fetch_of[slot]);
+  for (int slot : plan_.items[0].outputs) straight_.results.push_back(fetch_of[slot]);
 }
 
 Program::~Program() = default;
@@ -85,17 +85,17 @@ void Program::run_straight(std::span<const Tensor* const> feeds, std::span<Tenso
                            std::vector<TraceEvent>* events, std::span<const char> given) {
   std::vector<Tensor> passed_on;  // held, so that nobody else gets their memory
   if (!given.empty()) {
-    for (const auto& [fetch, feed] : straight_feeds_) passed_on.push_back(*feeds[feed]);
+    for (const auto& [fetch, feed] : straight_.feeds) passed_on.push_back(*feeds[feed]);
   }
   if (!plan_.items.empty()) {
-    Pointers<const Tensor*> inputs(straight_inputs_.size());
-    for (size_t i = 0; i < straight_inputs_.size(); ++i) inputs[i] = feeds[straight_inputs_[i]];
-    Pointers<char> given_inputs(given.empty() ? 0 : straight_inputs_.size());
-    for (size_t i = 0; i < straight_inputs_.size() && !given.empty(); ++i)
-      given_inputs[i] = given[straight_inputs_[i]];
-    Pointers<Tensor*> results(straight_results_.size());
-    for (size_t r = 0; r < straight_results_.size(); ++r)
-      results[r] = fetches[straight_results_[r]];
+    Pointers<const Tensor*> inputs(straight_.inputs.size());
+    for (size_t i = 0; i < straight_.inputs.size(); ++i) inputs[i] = feeds[straight_.inputs[i]];
+    Pointers<char> given_inputs(given.empty() ? 0 : straight_.inputs.size());
+    for (size_t i = 0; i < straight_.inputs.size() && !given.empty(); ++i)
+      given_inputs[i] = given[straight_.inputs[i]];
+    Pointers<Tensor*> results(straight_.results.size());
+    for (size_t r = 0; r < straight_.results.size(); ++r)
+      results[r] = fetches[straight_.results[r]];
     if (events == nullptr) {
       segments_[0]->run(inputs.span(), results.span(), nullptr, given_inputs.span());
     } else {
@@ -105,10 +105,10 @@ void Program::run_straight(std::span<const Tensor* const> feeds, std::span<Tenso
       trace(*tape, times, *events);
     }
   }
-  for (const auto& [fetch, constant] : straight_constants_) {
+  for (const auto& [fetch, constant] : straight_.constants) {
     if (fetches[fetch] != nullptr) *fetches[fetch] = plan_.constants[constant];
   }
-  for (const auto& [fetch, feed] : straight_feeds_) {
+  for (const auto& [fetch, feed] : straight_.feeds) {
     if (fetches[fetch] != nullptr) *fetches[fetch] = *feeds[feed];
   }
 }

@@ -63,7 +63,16 @@ class Program {
   void run_straight(std::span<const Tensor* const> feeds, std::span<Tensor* const> fetches,
                     std::vector<TraceEvent>* events, std::span<const char> given = {});
 
+  // Of a straight program: where its segment's inputs come from and its results go.
+  struct Straight {
+    std::vector<int> inputs;                            // feeds
+    std::vector<int> results;                           // fetches
+    std::vector<std::pair<int, int>> constants, feeds;  // fetches that need no segment, sources
+  };
+  const Straight& straight() const { return straight_; }
+
   const Segment& segment(int i) const { return *segments_[i]; }
+  Segment& segment(int i) { return *segments_[i]; }
   // Gives back the memory of segments that have not run since the last call.
   void drop_unused();
   // Gives back large memory that is not in use.
@@ -83,10 +92,7 @@ class Program {
   std::vector<std::atomic<int64_t>>
       kernel_costs_ns_;  // the same, by item: kernels between segments
 
-  // run_straight: sources of the segment's inputs and destinations of its results.
-  std::vector<int> straight_inputs_;                                      // feed
-  std::vector<int> straight_results_;                                     // fetch
-  std::vector<std::pair<int, int>> straight_constants_, straight_feeds_;  // fetch, source
+  Straight straight_;
 };
 
 }  // namespace leat

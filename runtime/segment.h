@@ -43,6 +43,14 @@ class Segment {
     return run(inputs, results, &times, taker, given);
   }
 
+  // For a caller that runs one instance many times: it is the caller's until it gives it back. Not
+  // of a segment with variables, which each run must lock.
+  bool has_variables() const { return !locks_.empty(); }
+  std::unique_ptr<TapeInstance> take(std::span<const Tensor* const> inputs) {
+    return acquire(inputs);
+  }
+  void give_back(std::unique_ptr<TapeInstance> instance) { release(std::move(instance)); }
+
   static constexpr size_t most_tapes = 1'024;
 
   // Drops the instances that have not run since the last call, with their result buffers, and the

@@ -255,6 +255,8 @@ void TapeInstance::run_instructions(std::vector<InstructionTimes>* times) {
   }
 }
 
+template void TapeInstance::run_instructions<false>(std::vector<InstructionTimes>*);
+
 // An Assign that lets any shape be is no part of a tape; what assigns a resource may change it.
 void TapeInstance::check_shape_stays(const Variable& variable, const Tape::VariableUse& use) {
   if (!variable.is_initialized() || variable.value().shape() == use.shape ||
@@ -318,6 +320,12 @@ void TapeInstance::bind_variable(size_t v) {
     value = use.is_written ? &variable.mutable_value() : &variable.value();
   }
   bind(variables_[v], *value);
+}
+
+Tensor TapeInstance::take_result(int buffer) {
+  for (Tensor* memory : {&result_buffers_[buffer], &spares_[buffer]})
+    if (memory->is_valid() && is_sole_handle(memory->buffer())) return std::exchange(*memory, {});
+  return allocate(tape_->results_memory[buffer], device_);
 }
 
 void TapeInstance::bind_results(std::span<const Tensor* const> inputs,

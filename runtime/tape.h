@@ -156,6 +156,24 @@ class TapeInstance {
            std::vector<InstructionTimes>* times, const ResultTaker* taker,
            std::span<const char> given = {});
 
+  // ---- Runs of the same memory, for callers that bind what changes (pinned_loop.h) ----
+  // Whether nothing but inputs and results needs binding: no variables, nothing handed out early.
+  bool can_run_bound() const {
+    return device_.type() == DeviceType::cpu && tape_->variables.empty() &&
+           tape_->early_results.empty();
+  }
+  void bind_input(int input, const Tensor& value) { bind(inputs_[input], value); }
+  void bind_result(int buffer, const Tensor& memory) { bind(results_[buffer], memory); }
+  // Memory for a result, for the caller alone.
+  Tensor take_result(int buffer);
+  void forget_result(int buffer) { result_buffers_[buffer] = Tensor(); }
+  // For the next run(), once nobody else holds it.
+  void keep_result(int buffer, Tensor memory) { result_buffers_[buffer] = std::move(memory); }
+  void run_bound() {
+    taker_ = nullptr;
+    run_instructions<false>(nullptr);
+  }
+
  private:
   struct Bound {
     KernelFunction function;

@@ -136,6 +136,47 @@ TEST(WhileLoop, ValuesThatOthersNeedKeepTheirMemory) {
   EXPECT_EQ(xs.data<float>()[0], 1);
 }
 
+// After some iterations, a loop of this kind binds no memory any more: values that are overwritten
+// (v[1]), that have two places in turn (v[2]), and that stay (v[3]).
+TEST(WhileLoop, LongLoopsKeepTheirMemoryToThemselves) {
+  Graph graph;
+  const Output n = placeholder(graph, "n", i32, {}), x = placeholder(graph, "x", f32, {1, 2}),
+               turn = constant(graph, Tensor::of<float>({2, 2}, {0, 1, -1, 0}));
+  const Outputs results =
+      while_loop([&](const Outputs& v) { return less(v[0], n); },
+                 [&](const Outputs& v) {
+                   return Outputs{v[0] + 1, v[1] + v[2] * v[3], matmul(v[2], turn), v[3]};
+                 },
+                 Outputs{count(graph, 0), x, x, constant(graph, 3.0F)});
+  for (const bool fuse : {false, true}) {
+    Session session(graph, {.fuse = fuse});
+    struct Step {
+      std::vector<Tensor> values;
+      float sum[2], place[2];
+    };
+    std::vector<Step> steps;  // their values stay what they are while other steps run
+    for (int iterations = 0; iterations < 30; ++iterations) {
+      const float a = static_cast<float>(iterations + 1), b = -2;
+      Step& step = steps.emplace_back(Step{{}, {a, b}, {a, b}});
+      for (int i = 0; i < iterations; ++i) {
+        for (int k = 0; k < 2; ++k) step.sum[k] += step.place[k] * 3;
+        std::tie(step.place[0], step.place[1]) = std::tuple(-step.place[1], step.place[0]);
+      }
+      const Tensor given = Tensor::of<float>({1, 2}, {a, b});
+      step.values = session.run({{n, Tensor::scalar(iterations)}, {x, given}}, results);
+      EXPECT_EQ(given.data<float>()[0], a);
+    }
+    for (const Step& step : steps) {
+      EXPECT_EQ(step.values[0].item<int32_t>(), &step - steps.data());
+      EXPECT_EQ(step.values[3].item<float>(), 3);
+      for (int k = 0; k < 2; ++k) {
+        EXPECT_EQ(step.values[1].data<float>()[k], step.sum[k]);
+        EXPECT_EQ(step.values[2].data<float>()[k], step.place[k]);
+      }
+    }
+  }
+}
+
 TEST(WhileLoop, UpdatesAVariableInEachIteration) {
   Graph graph;
   const Output v = variable(graph, "v", {}, initializers::ones());
