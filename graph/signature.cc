@@ -9,6 +9,14 @@
 namespace leat {
 namespace {
 
+// By Cast.
+bool are_convertible(DType a, DType b) {
+  const auto is_number = [](DType dtype) {
+    return is_floating(dtype) || is_integer(dtype) || is_complex(dtype) || dtype == DType::boolean;
+  };
+  return is_number(a) && is_number(b);
+}
+
 int length_of(const ArgDef& arg, const AttrMap& attrs) {
   if (!arg.number_attr.empty()) {
     const auto found = attrs.find(arg.number_attr);
@@ -152,10 +160,12 @@ void check_inputs(Node& node) {
         const auto wanted = found->second.get<DType>();
         if (dtype == wanted) continue;
         const auto reason = reasons.find(arg.type_attr);
-        fail(Code::invalid_argument, "input ", name(), " must be ", wanted, " like ",
-             reason == reasons.end() ? concat("attribute '", arg.type_attr, "'")
-                                     : concat("input ", reason->second),
-             ", got ", dtype);
+        if (reason == reasons.end())
+          fail(Code::invalid_argument, "input ", name(), " must be ", wanted, " like attribute '",
+               arg.type_attr, "', got ", dtype);
+        fail(Code::invalid_argument, "input ", name(), " must be ", wanted, " like input ",
+             reason->second, ", got ", dtype,
+             are_convertible(dtype, wanted) ? ": convert one with cast()" : "");
       } else {
         const std::string wrong = violation(*op.schema.attr(arg.type_attr), dtype);
         if (!wrong.empty()) fail(Code::invalid_argument, "input ", name(), ": ", wrong);

@@ -309,4 +309,90 @@ Output segment_sum(Output data, Output segment_ids, const Operand& segments, Loc
             at);
 }
 
+Output full_like(Output x, const Operand& value, Location at) {
+  Graph& graph = graph_of(x, at);
+  return op("Fill", {shape_of(x, i32, at), value.as(graph, x.dtype())}, {}, at);
+}
+
+Output reverse_sequence(Output x, Output lengths, const ReverseSequenceOptions& options,
+                        Location at) {
+  return op("ReverseSequence", {x, lengths},
+            {{"seq_dim", options.seq_axis}, {"batch_dim", options.batch_axis}}, at);
+}
+
+Grid meshgrid(Output x, Output y, Location at) {
+  for (const auto& [name, each] : {std::pair{"x", x}, {"y", y}}) {
+    graph_of(each, at);
+    check(each.shape().is_compatible(Shape{any}), "meshgrid (", at, "): ", name,
+          " must be a vector, got '", each.name(), "' ", each.shape());
+  }
+  const Output rows = size_of(y, i32, at), columns = size_of(x, i32, at);
+  return {broadcast_to(x, {rows, columns}, at),
+          broadcast_to(expand_dims(y, 1, at), {rows, columns}, at)};
+}
+
+Output take_along_axis(Output x, Output indices, int axis, Location at) {
+  graph_of(x, at);
+  graph_of(indices, at);
+  const int rank = x.shape().rank(), which = axis < 0 ? axis + rank : axis;
+  check(rank > 0 && indices.shape().rank() == rank && which >= 0 && which < rank &&
+            is_integer(indices.dtype()),
+        "take_along_axis (", at, ") along axis ", axis,
+        ": the indices must be integers of the same known rank as x, got '", x.name(), "' ",
+        x.shape(), " and '", indices.name(), "' ", indices.dtype(), indices.shape());
+  for (int i = 0; i < rank; ++i) {
+    const int64_t a = x.shape()[i], b = indices.shape()[i];
+    check(i == which || a == b || a == any || b == any, "take_along_axis (", at, ") along axis ",
+          axis, ": the other extents must be equal, got x ", x.shape(), " and indices ",
+          indices.shape());
+  }
+  std::vector<int> exchanged(rank);  // with the last axis
+  std::iota(exchanged.begin(), exchanged.end(), 0);
+  std::swap(exchanged[which], exchanged.back());
+  const bool is_last = which == rank - 1;
+  const Output values = is_last ? x : transpose(x, exchanged, at),
+               places = is_last ? indices : transpose(indices, exchanged, at);
+  const Output extent = shape_of(values, i32, at)[Index(rank - 1, at)],
+               count = shape_of(places, i32, at)[Index(rank - 1, at)];
+  const Output in_rows = reshape(places, {-1, count}, at);  // [rows, count]
+  const Output row = expand_dims(
+      arange(x.graph(), shape_of(in_rows, i32, at)[Index(0, at)], in_rows.dtype(), at), 1, at);
+  const Output pairs = stack({broadcast_to(row, shape_of(in_rows, i32, at), at), in_rows}, 2, at);
+  const Output taken = reshape(gather_nd(reshape(values, {-1, extent}, at), pairs, at),
+                               shape_of(places, i32, at), at);
+  return is_last ? taken : transpose(taken, exchanged, at);
+}
+
+Output bincount(Output x, const BincountOptions& options, Location at) {
+  Graph& graph = graph_of(x, at);
+  check(is_integer(x.dtype()), "bincount (", at, "): x must be integers, got '", x.name(), "' ",
+        x.dtype());
+  check(options.minlength >= 0, "bincount (", at, "): minlength must not be negative, got ",
+        options.minlength);
+  const Output numbers = reshape(x.dtype() == i32 ? x : cast(x, i32, at), {-1}, at);
+  // Of no numbers, the largest is the least of all.
+  const Output largest = max(numbers, Axes(), {}, at) + Operand(1, at);
+  const Output size = maximum(largest, Operand(options.minlength, at));
+  Output weights = options.weights;
+  if (weights) {
+    check(weights.shape().is_compatible(x.shape()), "bincount (", at,
+          "): the weights must have the shape of x, got ", weights.shape(), " and ", x.shape());
+    weights = reshape(weights, {-1}, at);
+  } else {
+    weights = constant(graph, Tensor(i32, {0}), "weights", at);
+  }
+  return op("Bincount", {numbers, size, weights}, {}, at);
+}
+
+Output searchsorted(Output sorted, const TensorLike& values, SearchOptions options, Location at) {
+  graph_of(sorted, at);
+  check(sorted.shape().is_compatible(Shape{any}), "searchsorted (", at,
+        "): it needs a sorted vector, got '", sorted.name(), "' ", sorted.shape());
+  const Output wanted = values.like(sorted);
+  const Output found =
+      op(options.right ? "UpperBound" : "LowerBound",
+         {expand_dims(sorted, 0, at), reshape(wanted, {1, -1}, at)}, {{"out_type", i32}}, at);
+  return reshape(found, shape_of(wanted, i32, at), at);
+}
+
 }  // namespace leat

@@ -1,12 +1,12 @@
-// Tensors made, put together, taken apart and turned round; names and meanings are NumPy's where
-// NumPy has them.
+// Makes tensors, joins, splits and rearranges them; names and meanings are NumPy's where NumPy has
+// them.
 #pragma once
 
 #include "graph/ops/index.h"
 
 namespace leat {
 
-// ---- Made: of a dtype, zeros(g, {2, 3}, i32) or zeros(g, {2, 3}, {.dtype = i32}) ----
+// ---- New tensors; with a dtype: zeros(g, {2, 3}, i32) or zeros(g, {2, 3}, {.dtype = i32}) ----
 struct DTypeOption {
   DType dtype;
 };
@@ -37,6 +37,8 @@ Output ones_like(Output x, DType dtype, Location at = here());
 inline Output ones_like(Output x, DTypeOption options, Location at = here()) {
   return ones_like(x, options.dtype, at);
 }
+// Of x's shape and dtype, each element `value`.
+Output full_like(Output x, const Operand& value, Location at = here());
 // 0, 1, … below stop; start, start + step, … below stop. Without a dtype: int32 if all are whole
 // numbers, else float32, or the dtype of those that are Outputs.
 Output arange(Graph& graph, const Operand& stop, Location at = here());
@@ -94,7 +96,7 @@ Output squeeze(Output x, const Axes& axes = {}, Location at = here());
 // Axis i of the result is axis axes[i] of x; the axes in reverse if left out.
 Output transpose(Output x, const Axes& axes = {}, Location at = here());
 
-// ---- Put together, taken apart ----
+// ---- Joining and splitting ----
 Output concatenate(const std::vector<Output>& values, int axis = 0, Location at = here());
 // Along a new axis.
 Output stack(const std::vector<Output>& values, int axis = 0, Location at = here());
@@ -105,13 +107,26 @@ std::vector<Output> split(Output x, int parts, int axis = 0, Location at = here(
 std::vector<Output> split(Output x, const std::vector<int64_t>& sizes, int axis = 0,
                           Location at = here());
 Output tile(Output x, const Dims& repeats, Location at = here());
-// Each slice of x along the axis so many times in a row: repeat(x, 2, 0) of [a, b] is [a, a, b, b].
+// Repeats each slice of x along the axis: repeat(x, 2, 0) of [a, b] is [a, a, b, b].
 // `repeats`: an integer >= 0, or a vector with one for each slice. Without an axis x is flattened.
 Output repeat(Output x, const TensorLike& repeats, int axis, Location at = here());
 Output repeat(Output x, const TensorLike& repeats, Location at = here());
 // In reverse order along the axes.
 Output flip(Output x, const Axes& axes = {}, Location at = here());
 Output roll(Output x, int shift, int axis, Location at = here());
+// The first lengths[b] elements of row b in reverse order, the others as they are: rows are along
+// axis `batch_axis`, elements along `seq_axis`.
+struct ReverseSequenceOptions {
+  int seq_axis = 1, batch_axis = 0;
+};
+Output reverse_sequence(Output x, Output lengths, const ReverseSequenceOptions& options = {},
+                        Location at = here());
+// Coordinates of a grid, of vectors x [n] and y [m]: those of x and those of y, [m, n] each.
+//   const auto [columns, rows] = meshgrid(arange(g, 3), arange(g, 2));
+struct Grid {
+  Output x, y;
+};
+Grid meshgrid(Output x, Output y, Location at = here());
 
 // ---- Borders ----
 enum class PadMode { constant, reflect, symmetric };
@@ -123,10 +138,15 @@ struct PadOptions {
 Output pad(Output x, const std::vector<std::pair<int64_t, int64_t>>& widths,
            const PadOptions& options = {}, Location at = here());
 
-// ---- Chosen ----
+// ---- Selecting elements ----
 // Slices of x at the indices along the axis: [..., indices' shape, ...]. Out of range is
 // INVALID_ARGUMENT in the step.
 Output take(Output x, const TensorLike& indices, int axis = 0, Location at = here());
+// y[i…, j, k…] = x[i…, indices[i…, j, k…], k…]: what argsort() and argmax() say, along the axis.
+// indices: integers >= 0, of x's shape but for the axis; ranks must be known. Out of range is
+// INVALID_ARGUMENT in the step.
+//   Output in_order = take_along_axis(x, argsort(x), -1);
+Output take_along_axis(Output x, Output indices, int axis, Location at = here());
 // x at index tuples, which are the last axis of `indices`.
 Output gather_nd(Output x, Output indices, Location at = here());
 // Zeros of the shape `dims`, with updates[i] added at the index tuple indices[i], which is along
@@ -146,8 +166,8 @@ struct OneHotOptions {
 // [indices' shape, depth]; a row of `off_value` for an index outside [0, depth).
 Output one_hot(Output indices, const Operand& depth, const OneHotOptions& options = {},
                Location at = here());
-// The different values of a vector in the order in which they come, and for each element the
-// number of its value: auto [values, indices] = unique(x).
+// The distinct values of a vector in the order of their first occurrence, and for each element the
+// position of its value: auto [values, indices] = unique(x).
 struct Unique {
   Output values, indices;
 };
@@ -158,6 +178,20 @@ std::vector<Output> dynamic_partition(Output data, Output which, int64_t parts,
                                       Location at = here());
 Output dynamic_stitch(const std::vector<Output>& indices, const std::vector<Output>& data,
                       Location at = here());
+// How often 0, 1, … occur in x, int32: [max(x) + 1], or [minlength] if that is more; with weights,
+// of x's shape, the sums of what goes with each. x: integers >= 0, of any shape.
+struct BincountOptions {
+  Output weights = {};
+  int64_t minlength = 0;
+};
+Output bincount(Output x, const BincountOptions& options = {}, Location at = here());
+// Where each value belongs in the sorted vector: the number of its elements that are less, or with
+// .right those that are at most the value; int32, of the values' shape.
+struct SearchOptions {
+  Flag right = false;
+};
+Output searchsorted(Output sorted, const TensorLike& values, SearchOptions options = {},
+                    Location at = here());
 // Sums of the rows of data whose ids are equal; ids in [0, segments).
 Output segment_sum(Output data, Output segment_ids, const Operand& segments, Location at = here());
 

@@ -5,8 +5,8 @@
 
 namespace leat {
 
-// A node that compares, and no answer: `if (a == b)` does not compile. Whether two Outputs are one
-// is same(a, b).
+// A node that compares, not an answer: `if (a == b)` does not compile. same(a, b) says whether two
+// Outputs are the same one.
 struct Comparison : Output {
   explicit Comparison(Output output) : Output(output) {}
   explicit operator bool() const = delete;
@@ -19,8 +19,8 @@ Comparison operator<=(const Operand& a, const Operand& b);
 Comparison operator>(const Operand& a, const Operand& b);
 Comparison operator>=(const Operand& a, const Operand& b);
 
-// Of what was compared: x > 0 && x < 1, !(x > 0). Bools that are placeholders or variables take
-// &, | and logical_not(), because `if (x && y)` asks of Outputs whether they are set.
+// Of comparisons: x > 0 && x < 1, !(x > 0). Bools that are placeholders or variables take &, | and
+// logical_not(), because `if (x && y)` asks whether these Outputs are set.
 Comparison operator&&(const Comparison& a, const Output& b);
 Comparison operator&&(const Output& a, const Comparison& b);
 Comparison operator&&(const Comparison& a, const Comparison& b);

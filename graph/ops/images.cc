@@ -1,6 +1,9 @@
 #include "graph/ops/images.h"
 
+#include "graph/ops/arrays.h"
 #include "graph/ops/graph_of.h"
+#include "graph/ops/math.h"
+#include "graph/ops/reduce.h"
 
 namespace leat {
 namespace {
@@ -84,6 +87,27 @@ Output adjust_hue(Output images, const Operand& delta, Location at) {
 Output adjust_saturation(Output images, const Operand& scale, Location at) {
   graph_of(images, at);
   return op("AdjustSaturation", {images, float_of(scale, images)}, {}, at);
+}
+
+Output read_file(Output path, Location at) { return op("ReadFile", {path}, {}, at); }
+Output decode_image(Output contents, const DecodeImageOptions& options, Location at) {
+  graph_of(contents, at);
+  return op(
+      "DecodeImage", {contents},
+      {{"channels", options.channels}, {"dtype", options.dtype}, {"expand_animations", false}}, at);
+}
+Output encode_png(Output image, Location at) { return op("EncodePng", {image}, {}, at); }
+Output encode_jpeg(Output image, int64_t quality, Location at) {
+  return op("EncodeJpeg", {image}, {{"quality", quality}}, at);
+}
+Output per_image_standardization(Output images, Location at) {
+  graph_of(images, at);
+  const Output x = images.dtype() == f32 ? images : cast(images, f32, at);
+  const std::vector<int> axes = {-3, -2, -1};
+  const Output spread = stddev(x, axes, {.keep_dims = true}, at);
+  const Output count = prod(shape_of(x, i32, at)[Index(slice(-3, none), at)], Axes(), {}, at);
+  const Output least = rsqrt(cast(count, f32, at), at);
+  return (x - mean(x, axes, {.keep_dims = true}, at)) / maximum(spread, least);
 }
 
 }  // namespace leat

@@ -33,11 +33,26 @@ Output space_to_batch(Output x, const TensorLike& block_shape, const TensorLike&
 Output batch_to_space(Output x, const TensorLike& block_shape, const TensorLike& crops,
                       Location at = here());
 
+// ---- Files ----
+Output read_file(Output path, Location at = here());  // the bytes, a string
+struct DecodeImageOptions {
+  int64_t channels = 3;  // 1 (gray), 3 (RGB), 4 (RGBA), or 0: as many as the file has
+  DType dtype = u8;      // f32: from 0 to 1
+};
+// The pixels of a PNG, JPEG, BMP or GIF file (the first frame), [height, width, channels], from its
+// bytes.
+Output decode_image(Output contents, const DecodeImageOptions& options = {}, Location at = here());
+// An image [height, width, channels], u8, as the bytes of a file; quality: 0 to 100.
+Output encode_png(Output image, Location at = here());
+Output encode_jpeg(Output image, int64_t quality = 95, Location at = here());
+
 // ---- Colours: the last axis has 3 channels, floats ----
 Output rgb_to_hsv(Output images, Location at = here());
 Output hsv_to_rgb(Output images, Location at = here());
 // (x - mean) · factor + mean, for each image and channel.
 Output adjust_contrast(Output images, const Operand& factor, Location at = here());
+// (x - mean) / max(stddev, 1 / √(number of elements)), for each image: float32.
+Output per_image_standardization(Output images, Location at = here());
 Output adjust_hue(Output images, const Operand& delta, Location at = here());
 Output adjust_saturation(Output images, const Operand& scale, Location at = here());
 

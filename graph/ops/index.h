@@ -50,7 +50,7 @@ inline constexpr Ellipsis ellipsis;  // as many whole axes as are left
 class Index {
  public:
   template <std::integral T>
-  Index(T position, Location at = here())  // NOLINT: converts; the axis is gone afterwards
+  Index(T position, Location at = here())  // NOLINT: converts; removes the axis
       : what_(static_cast<int64_t>(position)), at_(at) {}
   Index(Output position, Location at = here()) : what_(position), at_(at) {}  // NOLINT: scalar
   Index(Slice slice, Location at = here()) : what_(slice), at_(at) {}         // NOLINT

@@ -131,6 +131,35 @@ Output trace(Output x, Location at) {
 }
 Output cholesky(Output x, Location at) { return op("Cholesky", {x}, {}, at); }
 Output solve(Output a, Output b, Location at) { return op("MatrixSolve", {a, b}, {}, at); }
+Output solve_triangular(Output a, Output b, TriangularOptions options, Location at) {
+  return op("MatrixTriangularSolve", {a, b}, {{"lower", bool{options.lower}}}, at);
+}
+Output lstsq(Output a, Output b, Location at) {
+  const Output none = constant(graph_of(a, at), Tensor::scalar(0.0), "l2_regularizer", at);
+  return op("MatrixSolveLs", {a, b, none}, {{"fast", false}}, at);
+}
+Svd svd(Output x, Location at) {
+  graph_of(x, at);
+  const int rank = x.shape().rank();
+  check(rank >= 2, "svd (", at, "): it needs matrices, [..., n, m], of a known rank, got '",
+        x.name(), "' ", x.shape());
+  const std::vector<Output> out =
+      op_outputs("Svd", {x}, {{"compute_uv", true}, {"full_matrices", false}}, at);
+  std::vector<int> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[rank - 2], axes[rank - 1]);
+  const Output v = is_complex(x.dtype()) ? op("Conj", {out[2]}, {}, at) : out[2];
+  return {out[1], out[0], transpose(v, axes, at)};
+}
+Eigh eigh(Output x, Location at) {
+  const std::vector<Output> out = op_outputs("SelfAdjointEigV2", {x}, {{"compute_v", true}}, at);
+  return {out[0], out[1]};
+}
+Qr qr(Output x, Location at) {
+  const std::vector<Output> out = op_outputs("Qr", {x}, {{"full_matrices", false}}, at);
+  return {out[0], out[1]};
+}
+Output cross(Output a, Output b, Location at) { return op("Cross", {a, b}, {}, at); }
 Output l2_loss(Output x, Location at) { return op("L2Loss", {x}, {}, at); }
 
 }  // namespace leat

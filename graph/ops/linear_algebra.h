@@ -42,6 +42,36 @@ Output trace(Output x, Location at = here());
 Output cholesky(Output x, Location at = here());
 // y with a y = b: [..., n, n] and [..., n, m].
 Output solve(Output a, Output b, Location at = here());
+// The same with a lower (or upper) triangle: what is on the other side of it is not read.
+struct TriangularOptions {
+  Flag lower = true;
+};
+Output solve_triangular(Output a, Output b, TriangularOptions options = {}, Location at = here());
+// The y with the least |a y - b|², and of these the shortest: [..., n, m] and [..., n, k] give
+// [..., m, k]. f32 or f64.
+Output lstsq(Output a, Output b, Location at = here());
+// x = u · diag(s) · vh, of matrices [..., n, m] with k = min(n, m): u [..., n, k] and vh [..., k,
+// m] have orthonormal columns and rows, s [..., k] is in falling order.
+//   const auto [u, s, vh] = svd(x);
+struct Svd {
+  Output u, s, vh;
+};
+Svd svd(Output x, Location at = here());
+// The eigenvalues of self-adjoint matrices [..., n, n] in rising order, and their eigenvectors as
+// columns. Only the lower triangle is read.
+//   const auto [values, vectors] = eigh(matmul(x, x, {.transpose_a = true}));
+struct Eigh {
+  Output values, vectors;
+};
+Eigh eigh(Output x, Location at = here());
+// x = q · r, of matrices [..., n, m] with k = min(n, m): q [..., n, k] has orthonormal columns, r
+// [..., k, m] is 0 below its diagonal.
+struct Qr {
+  Output q, r;
+};
+Qr qr(Output x, Location at = here());
+// Of vectors of three along the last axis: a × b.
+Output cross(Output a, Output b, Location at = here());
 // Sum of squares / 2, a scalar.
 Output l2_loss(Output x, Location at = here());
 

@@ -150,7 +150,13 @@ Output where(Output condition, const Operand& x, const Operand& y, Location at) 
   return op("SelectV2", {condition, x.beside(y, graph), y.beside(x, graph)}, {}, at);
 }
 
-Output cast(Output x, DType to, Location at) { return op("Cast", {x}, {{"DstT", to}}, at); }
+Output cast(Output x, DType to, Location at) {
+  graph_of(x, at);
+  check((x.dtype() == DType::string) == (to == DType::string), "cast (", at, ") does not convert ",
+        x.dtype(), " to ", to,
+        to == DType::string ? ": write as_string(x)" : ": write string_to_number(x, dtype)");
+  return op("Cast", {x}, {{"DstT", to}}, at);
+}
 Output real(Output x, Location at) { return op("Real", {x}, {{"Tout", part_of(x, at)}}, at); }
 Output imag(Output x, Location at) { return op("Imag", {x}, {{"Tout", part_of(x, at)}}, at); }
 Output angle(Output x, Location at) { return op("Angle", {x}, {{"Tout", part_of(x, at)}}, at); }

@@ -64,7 +64,7 @@ Output conv2d(Output x, Output filter, const ConvolutionOptions& options = {},
 // [..., channels · multiplier].
 Output depthwise_conv2d(Output x, Output filter, const ConvolutionOptions& options = {},
                         Location at = here());
-// What conv2d takes from `dims` to x: the size of the result has to be said.
+// The reverse of the conv2d that makes x of a tensor of shape `dims`; result: of shape `dims`.
 Output conv2d_transpose(Output x, Output filter, const Dims& dims,
                         const ConvolutionOptions& options = {}, Location at = here());
 

@@ -77,7 +77,8 @@ Tensor converted(const Tensor& values, DType dtype, const Location& at) {
 }
 
 constexpr const char* empty_output =
-    "is an empty Output: it was never set to a result of the graph";
+    "is an empty Output: it was never set to a result of the graph, or it is a gradient that "
+    "gradients() did not find, because no path leads from that x to a y";
 
 }  // namespace
 

@@ -23,7 +23,7 @@ std::ostream& operator<<(std::ostream& out, const Output& x);
 class Operand {
  public:
   Operand(Output output, Location at = here());  // NOLINT: converts
-  // No bool is a number: !x and x && y of Outputs are bools of C++, and no nodes.
+  // A bool is not a number: !x and x && y of Outputs are C++ bools, not nodes.
   template <std::same_as<bool> T>
   Operand(T, Location = here()) = delete;
   template <std::floating_point T>
@@ -69,7 +69,7 @@ class Operand {
   Location at_;
 };
 
-// true or false, and no number that happens to be 0 or 1.
+// true or false, not a number that happens to be 0 or 1.
 class Flag {
  public:
   template <std::same_as<bool> T>
@@ -84,7 +84,7 @@ template <class T>
 concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
 
 // Which axes of a tensor: one, several, an int32 Output that holds them, or all of them: Axes().
-// Negative ones count from the last: -1.
+// Negative axes count from the last: -1.
 class Axes {
  public:
   Axes();  // all
@@ -128,7 +128,7 @@ class Extent {
   Output scalar_;
 };
 
-// A shape to be made: one extent or several, where -1 (any) means what is left and some may be
+// A shape to make: one extent or several, where -1 (any) means what is left and some may be
 // Outputs; a Shape; or an integer Output that holds all of them.
 class Dims {
  public:

@@ -88,6 +88,28 @@ Output bernoulli(Graph& graph, const Dims& dims, const Operand& p, const Options
   const Output is_one = op("Less", {numbers, probability}, {}, at);
   return options.dtype == boolean ? is_one : op("Cast", {is_one}, {{"DstT", options.dtype}}, at);
 }
+Output gamma(Graph& graph, const Dims& dims, const Operand& alpha, const GammaOptions& options,
+             Location at) {
+  check(options.scale > 0, "random::gamma (", at, "): scale must be positive, got ", options.scale);
+  const Output drawn = op("RandomGamma", {dims.in(graph, at), alpha.as(graph, options.dtype)},
+                          {{"seed", options.seed}}, at);
+  return options.scale == 1 ? drawn : Operand(drawn, at) * options.scale;
+}
+Output poisson(Graph& graph, const Dims& dims, const Operand& mean, const Options& options,
+               Location at) {
+  return op("RandomPoissonV2", {dims.in(graph, at), mean.as(graph, f32)},
+            {{"dtype", options.dtype}, {"seed", options.seed}}, at);
+}
+Output crop(Output x, const Dims& size, SeedOptions options, Location at) {
+  Graph& graph = graph_of(x, at);
+  const Output extents = shape_of(x, i32, at), wanted = cast(size.in(graph, at), i32, at);
+  // One number for each axis, below 1, times the number of places.
+  const Output share = uniform(graph, {size_of(extents, i32, at)}, {.seed = options.seed}, at);
+  const Output places = extents - wanted + Operand(1, at);
+  const Output begin =
+      minimum(cast(floor(share * cast(places, f32, at), at), i32, at), extents - wanted);
+  return op("Slice", {x, begin, wanted}, {}, at);
+}
 Output shuffle(Output x, SeedOptions options, Location at) {
   return op("RandomShuffle", {x}, {{"seed", options.seed}}, at);
 }

@@ -1,5 +1,5 @@
-// Random tensors. With a seed the numbers of a session are the same at each start; without one
-// they differ.
+// Random tensors. With a seed, every session draws the same numbers; without one, each draws
+// different ones.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace leat::random {
 
 struct Options {
   DType dtype = f32;
-  int64_t seed = 0;  // 0: another one at each run
+  int64_t seed = 0;  // 0: different numbers in each run
 };
 
 struct NormalOptions {
@@ -20,7 +20,7 @@ struct NormalOptions {
 };
 Output normal(Graph& graph, const Dims& dims, const NormalOptions& options = {},
               Location at = here());
-// Of the normal distribution, what is within two standard deviations.
+// The normal distribution, limited to two standard deviations from the mean.
 Output truncated_normal(Graph& graph, const Dims& dims, const NormalOptions& options = {},
                         Location at = here());
 // The same: normal(g, {2, 3}, 5, 0.1).
@@ -45,12 +45,26 @@ Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operan
 // 1 with probability p, else 0; p is a number in [0, 1], or a tensor that broadcasts to the shape.
 Output bernoulli(Graph& graph, const Dims& dims, const Operand& p, const Options& options = {},
                  Location at = here());
+// Of the gamma distribution: density ∝ x^(alpha - 1) · e^(-x / scale). alpha: a positive number, or
+// a tensor; result: `dims`, then alpha's shape. Gradients go to alpha.
+struct GammaOptions {
+  double scale = 1;
+  DType dtype = f32;
+  int64_t seed = 0;  // as above
+};
+Output gamma(Graph& graph, const Dims& dims, const Operand& alpha, const GammaOptions& options = {},
+             Location at = here());
+// Of the Poisson distribution with that mean, a number or a tensor: `dims`, then the mean's shape.
+Output poisson(Graph& graph, const Dims& dims, const Operand& mean, const Options& options = {},
+               Location at = here());
 struct SeedOptions {
   int64_t seed = 0;  // as above
 };
-// The rows of x in another order.
+// A part of x of that size, at a place drawn at random: of an image, {24, 24, 3}.
+Output crop(Output x, const Dims& size, SeedOptions options = {}, Location at = here());
+// The rows of x in random order.
 Output shuffle(Output x, SeedOptions options = {}, Location at = here());
-// The numbers 0, 1, … below n in another order; shuffle(x) is that of what is there.
+// The numbers 0, 1, … below n in random order.
 Output permutation(Graph& graph, const Operand& n, SeedOptions options = {}, Location at = here());
 struct ChoiceOptions {
   Flag replace = true;  // whether a row may be drawn again

@@ -1,5 +1,8 @@
 #include "graph/ops/reduce.h"
 
+#include <functional>
+#include <numeric>
+
 #include "graph/ops/graph_of.h"
 
 namespace leat {
@@ -107,19 +110,34 @@ TopK top_k(Output x, const Operand& k, Location at) {
   return {out[0], out[1]};
 }
 namespace {
-// The smallest first.
-TopK ascending(std::string_view what, Output x, Location at) {
-  Graph& graph = graph_of(x, at);
+// The axis exchanged with the last one, which `f` works along, and back. `f` gets its extent.
+Output along_axis(std::string_view what, Output x, int axis, Location at,
+                  const std::function<Output(Output, int64_t)>& f) {
+  graph_of(x, at);
   const Shape& shape = x.shape();
-  check(shape.rank() > 0 && shape[shape.rank() - 1] != any, what, " (", at,
-        "): the last extent of its input must be known, got ", x.name(), " ", shape);
-  const Output last = constant(graph, {shape.rank() - 1}, "axis", at);
-  const auto [values, indices] = top_k(x, shape[shape.rank() - 1], at);
-  return {op("ReverseV2", {values, last}, {}, at), op("ReverseV2", {indices, last}, {}, at)};
+  const int rank = shape.rank(), which = axis < 0 ? axis + rank : axis;
+  check(rank > 0 && which >= 0 && which < rank && shape[which] != any, what, " (", at,
+        "): the extent of axis ", axis, " of its input must be known, got ", x.name(), " ", shape);
+  if (which == rank - 1) return f(x, shape[which]);
+  std::vector<int> exchanged(rank);
+  std::iota(exchanged.begin(), exchanged.end(), 0);
+  std::swap(exchanged[which], exchanged.back());
+  const Output axes = Axes(exchanged).of(x, at);
+  return op("Transpose", {f(op("Transpose", {x, axes}, {}, at), shape[which]), axes}, {}, at);
 }
 }  // namespace
-Output sort(Output x, Location at) { return ascending("sort", x, at).values; }
-Output argsort(Output x, Location at) { return ascending("argsort", x, at).indices; }
+Output sort(Output x, int axis, Location at) {
+  return along_axis("sort", x, axis, at, [&](Output rows, int64_t extent) {
+    const Output last = constant(x.graph(), {-1}, "axis", at);
+    return op("ReverseV2", {top_k(rows, extent, at).values, last}, {}, at);
+  });
+}
+Output argsort(Output x, int axis, Location at) {
+  return along_axis("argsort", x, axis, at, [&](Output rows, int64_t extent) {
+    // In falling order of the negative, so that equal elements stay in their order.
+    return top_k(op(is_integer(x.dtype()) ? "Invert" : "Neg", {rows}, {}, at), extent, at).indices;
+  });
+}
 namespace {
 Output cumulative(std::string_view name, Output x, int axis, CumulativeOptions options,
                   Location at) {

@@ -88,9 +88,11 @@ struct TopK {
   Output values, indices;
 };
 TopK top_k(Output x, const Operand& k, Location at = here());
-// Along the last axis, whose extent must be known, the smallest first; and the positions, int32.
-Output sort(Output x, Location at = here());
-Output argsort(Output x, Location at = here());
+// Along an axis, whose extent must be known, the smallest first; and the positions, int32, of equal
+// elements the first one first.
+//   Output rows_in_order = sort(x), columns_in_order = sort(x, 0);
+Output sort(Output x, int axis = -1, Location at = here());
+Output argsort(Output x, int axis = -1, Location at = here());
 // Sums (products) of all elements up to each one, along the axis; without an axis, of x flattened.
 struct CumulativeOptions {
   Flag exclusive = false;  // without the element itself

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "graph/ops/arrays.h"
 #include "graph/ops/graph_of.h"
 
 namespace leat {
@@ -29,6 +30,10 @@ Output sparse_to_dense(const SparseTensor& x, const Operand& fill, Location at) 
   graph_of(x, at);
   return op("SparseToDense", {x.indices, x.shape, x.values, fill.as(Operand(x.values, at))}, {},
             at);
+}
+SparseTensor sparse_from_dense(Output x, Location at) {
+  const Output indices = argwhere(x, at);
+  return {indices, gather_nd(x, indices, at), shape_of(x, i64, at)};
 }
 SparseTensor sparse_reorder(const SparseTensor& x, Location at) {
   graph_of(x, at);

@@ -1,5 +1,5 @@
-// Sparse tensors: the elements that are given, and where they are. Positions in row-major order,
-// as most functions expect them, are what sparse_reorder() makes.
+// Sparse tensors: some elements, and where they are; the others are 0. Most functions expect the
+// positions in row-major order: sparse_reorder() sorts them.
 #pragma once
 
 #include "graph/ops/reduce.h"
@@ -17,6 +17,8 @@ struct SparseTensor {
 
 // The whole tensor; `fill` where no element is given.
 Output sparse_to_dense(const SparseTensor& x, const Operand& fill = 0, Location at = here());
+// The elements that are not zero.
+SparseTensor sparse_from_dense(Output x, Location at = here());
 SparseTensor sparse_reorder(const SparseTensor& x, Location at = here());
 SparseTensor sparse_reshape(const SparseTensor& x, const Dims& dims, Location at = here());
 // Rows without an element get one, `fill`, in column 0.

@@ -25,6 +25,10 @@ SparseTensor string_split(Output x, const TensorLike& separator, int64_t maximum
 Output string_join(const std::vector<Output>& inputs, std::string_view separator, Location at) {
   return op("StringJoin", inputs, {{"separator", separator}}, at);
 }
+Output string_to_hash_bucket(Output x, int64_t buckets, Location at) {
+  check(buckets > 0, "string_to_hash_bucket (", at, "): buckets must be positive, got ", buckets);
+  return op("StringToHashBucketFast", {x}, {{"num_buckets", buckets}}, at);
+}
 Output string_strip(Output x, Location at) { return op("StringStrip", {x}, {}, at); }
 Output string_lower(Output x, Location at) { return op("StringLower", {x}, {}, at); }
 Output string_upper(Output x, Location at) { return op("StringUpper", {x}, {}, at); }

@@ -6,15 +6,15 @@
 namespace leat {
 
 struct AsStringOptions {
-  int precision = -1;       // digits behind the point; -1: as printf has them
+  int precision = -1;       // digits after the point; -1: as printf has them
   bool scientific = false;  // 1.5e+00
   bool shortest = false;    // whichever is shorter, as %g
-  int width = -1;           // at least so many characters …
-  std::string fill = "";    // … filled with: "", " " (as default), "0", "+" (a sign), "-" (left)
+  int width = -1;           // the least number of characters …
+  std::string fill = "";    // … padded with: "", " " (as default), "0", "+" (a sign), "-" (left)
 };
 // Numbers and bools as text, as printf writes them.
 Output as_string(Output x, const AsStringOptions& options = {}, Location at = here());
-// Numbers of text; INVALID_ARGUMENT in the step for what is none. f32, f64, i32 or i64.
+// Parses numbers; INVALID_ARGUMENT in the step for text that is not a number. f32, f64, i32 or i64.
 Output string_to_number(Output x, DType dtype = f32, Location at = here());
 
 // The parts of each string between separators, or between white space if the separator is "": a
@@ -24,6 +24,9 @@ SparseTensor string_split(Output x, const TensorLike& separator = "", int64_t ma
 // Element by element; scalars go with every element.
 Output string_join(const std::vector<Output>& inputs, std::string_view separator = "",
                    Location at = here());
+// A number in [0, buckets) of each string, int64, the same on all machines: ids of words or of
+// features for which there is no table. Different strings may get one number.
+Output string_to_hash_bucket(Output x, int64_t buckets, Location at = here());
 Output string_strip(Output x, Location at = here());  // without white space at both ends
 Output string_lower(Output x, Location at = here());  // ASCII letters
 Output string_upper(Output x, Location at = here());

@@ -16,7 +16,7 @@ bool is_finite(const std::vector<W>& a) {
 }  // namespace
 
 template <class W>
-Qr<W>::Qr(const std::vector<W>& a, int64_t m, int64_t n, bool full) {
+QrFactors<W>::QrFactors(const std::vector<W>& a, int64_t m, int64_t n, bool full) {
   const int64_t k = full ? m : std::min(m, n);
   q.resize(m * k);
   r.resize(k * n);
@@ -38,7 +38,8 @@ SelfAdjointEigen<W>::SelfAdjointEigen(std::vector<W> a, int64_t n, bool wants_ve
 }
 
 template <class W>
-Svd<W>::Svd(const std::vector<W>& a, int64_t m, int64_t n, bool full, bool wants_vectors) {
+SvdFactors<W>::SvdFactors(const std::vector<W>& a, int64_t m, int64_t n, bool full,
+                          bool wants_vectors) {
   const int64_t k = std::min(m, n);
   s.resize(k);
   if (wants_vectors) {
@@ -59,11 +60,11 @@ Svd<W>::Svd(const std::vector<W>& a, int64_t m, int64_t n, bool full, bool wants
   std::fill(v.begin(), v.end(), W(nan));
 }
 
-template struct Qr<double>;
-template struct Qr<complex128>;
+template struct QrFactors<double>;
+template struct QrFactors<complex128>;
 template struct SelfAdjointEigen<double>;
 template struct SelfAdjointEigen<complex128>;
-template struct Svd<double>;
-template struct Svd<complex128>;
+template struct SvdFactors<double>;
+template struct SvdFactors<complex128>;
 
 }  // namespace leat

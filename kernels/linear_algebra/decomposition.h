@@ -46,9 +46,9 @@ struct Lu {
 // its sign is opposite to the real part of the element it comes from, or it is that element, if
 // that is real with only zeros below it.
 template <class W>
-struct Qr {
+struct QrFactors {
   std::vector<W> q, r;
-  Qr(const std::vector<W>& a, int64_t m, int64_t n, bool full);
+  QrFactors(const std::vector<W>& a, int64_t m, int64_t n, bool full);
 };
 
 // The eigenvalues of a self-adjoint matrix in ascending order, and its eigenvectors as columns, or
@@ -67,18 +67,18 @@ struct SelfAdjointEigen {
 // Eisenstat, "A divide-and-conquer algorithm for the bidiagonal SVD", 1995). All results are NaN if
 // the matrix is not finite.
 template <class W>
-struct Svd {
+struct SvdFactors {
   std::vector<double> s;
   std::vector<W> u, v;
-  Svd(const std::vector<W>& a, int64_t m, int64_t n, bool full, bool wants_vectors = true);
+  SvdFactors(const std::vector<W>& a, int64_t m, int64_t n, bool full, bool wants_vectors = true);
 };
 
 // decomposition.cc instantiates them.
-extern template struct Qr<double>;
-extern template struct Qr<complex128>;
+extern template struct QrFactors<double>;
+extern template struct QrFactors<complex128>;
 extern template struct SelfAdjointEigen<double>;
 extern template struct SelfAdjointEigen<complex128>;
-extern template struct Svd<double>;
-extern template struct Svd<complex128>;
+extern template struct SvdFactors<double>;
+extern template struct SvdFactors<complex128>;
 
 }  // namespace leat

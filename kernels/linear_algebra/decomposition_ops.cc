@@ -67,7 +67,7 @@ BoundKernel prepare_qr(TypeTag<T>, const KernelRequest& r) {
   const Extents e(r.inputs[0].shape);
   return for_each_matrix<T>(r, [e, full = r.attr<bool>("full_matrices")](
                                    const Wide<T>& matrix, int64_t b, const Arguments& a) {
-    const Qr qr(matrix, e.m, e.n, full);
+    const QrFactors qr(matrix, e.m, e.n, full);
     narrow(qr.q, a.output<T>(0) + b * static_cast<int64_t>(qr.q.size()));
     narrow(qr.r, a.output<T>(1) + b * static_cast<int64_t>(qr.r.size()));
   });
@@ -108,7 +108,7 @@ BoundKernel prepare_svd(TypeTag<T>, const KernelRequest& r) {
   return for_each_matrix<T>(
       r, [e, full = r.attr<bool>("full_matrices"), wants_vectors = r.attr<bool>("compute_uv")](
              const Wide<T>& matrix, int64_t b, const Arguments& a) {
-        const Svd svd(matrix, e.m, e.n, full, wants_vectors);
+        const SvdFactors svd(matrix, e.m, e.n, full, wants_vectors);
         narrow(svd.s, a.output<T>(0) + b * static_cast<int64_t>(svd.s.size()));
         if (!wants_vectors) return;
         narrow(svd.u, a.output<T>(1) + b * static_cast<int64_t>(svd.u.size()));
@@ -306,7 +306,7 @@ template <class W>
 std::vector<W> solve_slowly(const std::vector<W>& a, const std::vector<W>& b, int64_t m, int64_t n,
                             int64_t columns) {
   const int64_t k = std::min(m, n);
-  const Svd svd(a, m, n, false);
+  const SvdFactors svd(a, m, n, false);
   std::vector<W> y = product(svd.u, true, b, k, m, columns);
   for (int64_t i = 0; i < k; ++i) {
     const bool is_zero = svd.s[i] <= svd.s[0] * 2.2e-16 * static_cast<double>(std::max(m, n));

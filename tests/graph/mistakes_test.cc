@@ -47,7 +47,8 @@ TEST_F(Mistake, WrongRank) {
 
 TEST_F(Mistake, DisagreeingTypes) {
   expect({.op = "TestMatMul", .name = "logits", .inputs = {a_, value("c", f64, {784, any})}},
-         "TestMatMul node 'logits' (model.cc:41): input b must be float like input a, got double; "
+         "TestMatMul node 'logits' (model.cc:41): input b must be float like input a, got double: "
+         "convert one with cast(); "
          "inputs: a: float[32,784], b: double[784,?]");
   expect({.op = "TestMatMul", .name = "logits", .inputs = {a_, a_}, .attrs = {{"T", f64}}},
          "TestMatMul node 'logits' (model.cc:41): input a must be double like attribute 'T', got "
