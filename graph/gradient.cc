@@ -7,6 +7,7 @@
 
 #include "core/visit_dtype.h"
 #include "graph/beside.h"
+#include "graph/custom_gradient.h"
 #include "graph/endpoint.h"
 #include "graph/loops/conditions.h"
 #include "graph/loops/frames.h"
@@ -362,7 +363,12 @@ class Backward {
     if (conjugates) conjugate(dy);
     Gradient gradient(node, std::move(dy));
     try {
-      node.op->gradient(gradient);
+      if (has_custom_gradient(node)) {
+        const std::vector<Output> dx = custom_gradient_of(node, gradient_arrived(gradient));
+        for (int i = 0; i < gradient.num_inputs(); ++i) gradient.dx(i) = dx[i];
+      } else {
+        node.op->gradient(gradient);
+      }
     } catch (const Error& error) {
       fail_again(error, error.code(), "gradient of ", describe(node), ": ", error.message());
     }
@@ -379,6 +385,12 @@ class Backward {
       }
       arrive(node.inputs[i], {std::move(rows), std::move(branches)});
     }
+  }
+
+  static std::vector<Output> gradient_arrived(const Gradient& gradient) {
+    std::vector<Output> out;
+    for (int i = 0; i < gradient.node().num_outputs(); ++i) out.push_back(gradient.dy(i));
+    return out;
   }
 
   static void conjugate(std::vector<Output>& values) {

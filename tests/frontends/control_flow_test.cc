@@ -253,7 +253,7 @@ TEST_F(ControlFlow, RejectsMismatchedCalls) {
   Function f = function(g, "f", {f32}, [](Output a) { return a * a; });
   expect_error_with(Code::invalid_argument, "argument 0 must be float, not int32",
                     [&] { f(constant(g, 1)); });
-  expect_error_with(Code::invalid_argument, "it takes 1 arguments, not 2", [&] { f(1.f, 2.f); });
+  expect_error_with(Code::invalid_argument, "it takes 1 argument, not 2", [&] { f(1.f, 2.f); });
   expect_error_with(Code::invalid_argument, "its body takes 1 arguments, but there are 2 dtypes",
                     [&] {
                       function(g, "g", {f32, f32}, [](Output a) { return a; });

@@ -35,9 +35,11 @@ Function make_function(Graph& graph, std::string_view name, const std::vector<DT
 std::vector<Output> Function::call(const std::vector<Operand>& arguments, Location at) const {
   const Body& body = *body_;
   Graph& graph = body.arguments[0].graph();
-  const std::string title = concat("a call of the function '", body.scope, "' (", at, ")");
-  check(arguments.size() == body.arguments.size(), title, ": it takes ", body.arguments.size(),
-        " arguments, not ", arguments.size());
+  const std::string name = body.scope.substr(0, body.scope.size() - 1);
+  const std::string title = concat("a call of the function '", name, "' (", at, ")");
+  const size_t taken = body.arguments.size();
+  check(arguments.size() == taken, title, ": it takes ", taken,
+        taken == 1 ? " argument, not " : " arguments, not ", arguments.size());
   std::vector<Output> values;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const DType dtype = body.arguments[i].dtype();
@@ -48,7 +50,7 @@ std::vector<Output> Function::call(const std::vector<Operand>& arguments, Locati
           argument.dtype());
     values.push_back(argument);
   }
-  const NameScope scope(graph, body.scope.substr(0, body.scope.size() - 1));
+  const NameScope scope(graph, name);
   NodeCopies copies(graph, body.nodes, [&](const std::string& name) {
     return name.starts_with(body.scope) ? scope.name() + name.substr(body.scope.size()) : name;
   });
