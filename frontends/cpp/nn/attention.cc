@@ -64,6 +64,20 @@ Output attention(Output q, Output k, Output v, const AttentionOptions& options, 
   Output seen = options.mask;
   check(!seen || seen.dtype() == DType::boolean, title, ": the mask must be bool, not ",
         seen ? seen.dtype() : DType::invalid);
+  const auto fits = [](int64_t extent, int64_t wanted) {
+    return extent == any || extent == 1 || wanted == any || extent == wanted;
+  };
+  if (seen && seen.shape().has_rank()) {
+    const Shape& mask = seen.shape();
+    const int rank = mask.rank();
+    const bool is_of_scores = rank >= 2 && rank <= 4 && fits(mask[rank - 1], k.shape()[1]) &&
+                              fits(mask[rank - 2], q.shape()[1]);
+    check(is_of_scores && (rank < 3 || fits(mask[0], q.shape()[0])) &&
+              (rank < 4 || fits(mask[1], heads)),
+          title, ": the mask must be [batch, queries, keys] or broadcast to [batch, heads, ",
+          "queries, keys], here to ", Shape{q.shape()[0], heads, q.shape()[1], k.shape()[1]},
+          ", got ", mask, "; a mask of keys, [batch, keys], is mask[{all, newaxis, all}]");
+  }
   // Broadcast as it is, its batch would be taken for the heads.
   if (seen && seen.shape().rank() == 3) seen = expand_dims(seen, 1, at);
   if (options.causal) {
@@ -76,23 +90,39 @@ Output attention(Output q, Output k, Output v, const AttentionOptions& options, 
   return join_heads(mixed, q, v.shape()[2], at);
 }
 
+MultiHeadAttention::MultiHeadAttention(Graph& graph, MultiHeadAttentionOptions options)
+    : options_(std::move(options)), scope_(NameScope(graph, options_.name).name()) {}
+
+Output MultiHeadAttention::operator()(Output queries, Output keys, Output values,
+                                      Location at) const {
+  const std::string title = concat("multi_head_attention '", options_.name, "' (", at, ")");
+  check(queries && keys && values, title, ": an input is an empty Output");
+  Graph& graph = queries.graph();
+  const NameScope scope(graph, scope_);
+  std::vector<Dense>& projections = *projections_;
+  if (projections.empty()) {
+    const Shape& shape = queries.shape();
+    const int64_t size = options_.size > 0 ? options_.size : shape.rank() == 3 ? shape[2] : any;
+    check(size > 0 && options_.heads > 0 && size % options_.heads == 0, title,
+          ": the size must be a known multiple of the ", options_.heads, " heads, got ", size,
+          " of queries ", shape);
+    for (const char* name : {"query", "key", "value", "output"}) {
+      projections.emplace_back(
+          graph, size,
+          DenseOptions{.use_bias = options_.use_bias, .dtype = queries.dtype(), .name = name}, at);
+    }
+  }
+  const Output mixed =
+      attention(projections[0](queries, at), projections[1](keys, at), projections[2](values, at),
+                {.heads = options_.heads, .causal = options_.causal, .mask = options_.mask}, at);
+  return projections[3](mixed, at);
+}
+
 Output multi_head_attention(Output queries, Output keys, Output values,
                             const MultiHeadAttentionOptions& options, Location at) {
-  const std::string title = concat("multi_head_attention '", options.name, "' (", at, ")");
-  check(queries && keys && values, title, ": an input is an empty Output");
-  const Shape& shape = queries.shape();
-  const int64_t size = options.size > 0 ? options.size : shape.rank() == 3 ? shape[2] : any;
-  check(size > 0 && options.heads > 0 && size % options.heads == 0, title,
-        ": the size must be a known multiple of the ", options.heads, " heads, got ", size,
-        " of queries ", shape);
-  const NameScope scope(queries.graph(), options.name);
-  const auto project = [&](Output x, std::string name) {
-    return dense(x, size, {.use_bias = options.use_bias, .name = std::move(name)}, at);
-  };
-  const Output mixed =
-      attention(project(queries, "query"), project(keys, "key"), project(values, "value"),
-                {.heads = options.heads, .causal = options.causal, .mask = options.mask}, at);
-  return project(mixed, "output");
+  check(bool{queries}, "multi_head_attention '", options.name, "' (", at,
+        "): an input is an empty Output");
+  return MultiHeadAttention(queries.graph(), options)(queries, keys, values, at);
 }
 
 }  // namespace leat::nn

@@ -1,7 +1,11 @@
 // Attention.
 #pragma once
 
-#include "frontends/cpp/variables.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontends/cpp/nn/dense.h"
 
 namespace leat::nn {
 
@@ -29,8 +33,20 @@ struct MultiHeadAttentionOptions {
   bool use_bias = true;
   std::string name = "multi_head_attention";
 };
-// attention() between projections of its own: query, key, value and output, each a dense() of
-// `size` units under `name`. Of one sequence: multi_head_attention(x, x, x, {.heads = 8}).
+// attention() between projections of its own: query, key, value and output, each a Dense of `size`
+// units under `name`, made by the first call. Copies are the same layer.
+class MultiHeadAttention {
+ public:
+  explicit MultiHeadAttention(Graph& graph, MultiHeadAttentionOptions options = {});
+  Output operator()(Output queries, Output keys, Output values, Location at = here()) const;
+
+ private:
+  MultiHeadAttentionOptions options_;
+  std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
+  std::shared_ptr<std::vector<Dense>> projections_ = std::make_shared<std::vector<Dense>>();
+};
+
+// The layer used once; of one sequence: multi_head_attention(x, x, x, {.heads = 8}).
 Output multi_head_attention(Output queries, Output keys, Output values,
                             const MultiHeadAttentionOptions& options = {}, Location at = here());
 

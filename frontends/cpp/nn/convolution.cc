@@ -82,6 +82,57 @@ Output depthwise_conv2d(Output x, Extents2d size, int64_t multiplier, const Conv
   return options.activation(y, at);
 }
 
+Output separable_conv2d(Output x, int64_t filters, Extents2d size, int64_t multiplier,
+                        const Conv2dOptions& options, Location at) {
+  check_image(title("separable_conv2d", options), x, at);
+  check(filters > 0 && multiplier > 0, title("separable_conv2d", options), " (", at,
+        "): filters and the multiplier must be positive, got ", filters, " and ", multiplier);
+  Graph& graph = x.graph();
+  const NameScope scope(graph, options.name);
+  const LocationScope line(graph, at);
+  const int64_t channels = x.shape()[3];
+  const Output depthwise =
+      variable(graph, "depthwise_kernel", {size.y, size.x, channels, multiplier},
+               options.kernel_initializer, x.dtype(), {}, at);
+  const Output pointwise =
+      variable(graph, "pointwise_kernel", {1, 1, channels * multiplier, filters},
+               options.kernel_initializer, x.dtype(), {}, at);
+  Output y = leat::depthwise_conv2d(
+      x, depthwise,
+      {.strides = options.strides, .padding = options.padding, .dilations = options.dilations}, at);
+  y = leat::conv2d(y, pointwise, {}, at);
+  if (options.use_bias)
+    y = bias_add(y, variable(graph, "bias", {filters}, options.bias_initializer, x.dtype(), {}, at),
+                 at);
+  return options.activation(y, at);
+}
+
+Output conv1d(Output x, int64_t filters, int64_t size, const Conv1dOptions& options, Location at) {
+  const std::string layer = concat("conv1d layer '", options.name, "' (", at, ")");
+  check(bool{x}, layer, ": its input is an empty Output");
+  const Shape& shape = x.shape();
+  check(shape.rank() == 3 && shape[2] > 0, layer,
+        ": the input must be [batch, length, channels] with channels known, got ", x.name(), " ",
+        x.dtype(), shape);
+  check(filters > 0 && size > 0, layer, ": filters and size must be positive, got ", filters,
+        " and ", size);
+  check(options.padding.name() != "EXPLICIT", layer, ": the padding must be `same` or `valid`");
+  Graph& graph = x.graph();
+  const NameScope scope(graph, options.name);
+  const LocationScope line(graph, at);
+  const Output kernel = variable(graph, "kernel", {size, shape[2], filters},
+                                 options.kernel_initializer, x.dtype(), {}, at);
+  Output y = squeeze(leat::conv2d(expand_dims(x, 1, at), expand_dims(kernel, 0, at),
+                                  {.strides = {1, options.strides},
+                                   .padding = options.padding,
+                                   .dilations = {1, options.dilations}},
+                                  at),
+                     1, at);
+  if (options.use_bias)
+    y = y + variable(graph, "bias", {filters}, options.bias_initializer, x.dtype(), {}, at);
+  return options.activation(y, at);
+}
+
 Output conv2d_transpose(Output x, int64_t filters, Extents2d size, const Conv2dOptions& options,
                         Location at) {
   check_image(title("conv2d_transpose", options), x, at);
@@ -123,6 +174,11 @@ Output conv2d_transpose(Output x, int64_t filters, Extents2d size, const Conv2dO
 Output global_average_pool(Output x, Location at) {
   check_image("global_average_pool", x, at);
   return mean(x, {1, 2}, {}, at);
+}
+
+Output global_max_pool(Output x, Location at) {
+  check_image("global_max_pool", x, at);
+  return max(x, {1, 2}, {}, at);
 }
 
 }  // namespace leat::nn

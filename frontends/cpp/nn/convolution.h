@@ -61,14 +61,42 @@ Output conv2d(Output x, int64_t filters, Extents2d size, const Conv2dOptions& op
 Output depthwise_conv2d(Output x, Extents2d size, int64_t multiplier = 1,
                         const Conv2dOptions& options = {.name = "depthwise_conv2d"},
                         Location at = here());
-// What conv2d takes from a larger image to x: kernel [height, width, filters, channels]. The height
-// of the result is height · stride (same), or (height - 1) · stride + size (valid); height and
-// width must be known.
+// A depthwise_conv2d, then a conv2d of size 1 to `filters` channels, without an activation between
+// them: kernels `name`/depthwise_kernel [height, width, channels, multiplier] and
+// `name`/pointwise_kernel [1, 1, channels · multiplier, filters], `name`/bias [filters]. Chollet,
+// CVPR 2017.
+Output separable_conv2d(Output x, int64_t filters, Extents2d size, int64_t multiplier = 1,
+                        const Conv2dOptions& options = {.name = "separable_conv2d"},
+                        Location at = here());
+
+struct Conv1dOptions {
+  int64_t strides = 1;
+  Padding padding = same;
+  int64_t dilations = 1;
+  Activation activation = {};
+  bool use_bias = true;
+  Initializer kernel_initializer = initializers::glorot_uniform();
+  Initializer bias_initializer = initializers::zeros();
+  std::string name = "conv1d";
+};
+// A convolution of sequences [batch, length, channels], channels known: variables `name`/kernel
+// [size, channels, filters] and `name`/bias [filters]; y: [batch, length', filters]. The padding is
+// `same` or `valid`.
+//   Output words = nn::embedding(ids, 10'000, 64);
+//   Output features = max(nn::conv1d(words, 128, 5, {.activation = relu}), 1);
+Output conv1d(Output x, int64_t filters, int64_t size, const Conv1dOptions& options = {},
+              Location at = here());
+
+// The reverse of a conv2d from a larger image to x: kernel [height, width, filters, channels]. The
+// height of the result is height · stride (same), or (height - 1) · stride + size (valid); height
+// and width must be known.
 Output conv2d_transpose(Output x, int64_t filters, Extents2d size,
                         const Conv2dOptions& options = {.name = "conv2d_transpose"},
                         Location at = here());
 
 // The mean over height and width: [batch, channels].
 Output global_average_pool(Output x, Location at = here());
+// The largest over height and width: [batch, channels].
+Output global_max_pool(Output x, Location at = here());
 
 }  // namespace leat::nn

@@ -58,7 +58,7 @@ struct DropoutOptions {
 };
 // For training: an element of x is 0 with that probability, else x / (1 - rate) (Srivastava et al.,
 // JMLR 2014). 0 <= rate < 1. Without `step` the session has a stream of random numbers, which
-// begins anew after a restart.
+// starts again after a restart.
 Output dropout(Output x, double rate, const DropoutOptions& options = {}, Location at = here());
 
 // [batch, …] as [batch, n]; all extents but the batch's must be known.

@@ -12,16 +12,31 @@ void check_ids(const Output& ids, std::string_view name, Location at) {
         ids ? concat(ids.name(), " ", ids.dtype()) : "none");
 }
 
+Shape shape_of_table(int64_t rows, int64_t size, const EmbeddingOptions& options, Location at) {
+  check(rows > 0 && size > 0, "embedding '", options.name, "' (", at,
+        "): rows and size must be positive, got ", rows, " and ", size);
+  return {rows, size};
+}
+
+Shape shape_of_table(int64_t rows, const EmbeddingOptions& options, Location at) {
+  check(rows > 0, "embedding '", options.name, "' (", at, "): rows must be positive, got ", rows);
+  return {rows};
+}
+
 }  // namespace
 
 Embedding::Embedding(Graph& graph, int64_t rows, int64_t size, EmbeddingOptions options,
                      Location at)
+    : Embedding(graph, shape_of_table(rows, size, options, at), std::move(options), at) {}
+
+Embedding::Embedding(Graph& graph, int64_t rows, EmbeddingOptions options, Location at)
+    : Embedding(graph, shape_of_table(rows, options, at), std::move(options), at) {}
+
+Embedding::Embedding(Graph& graph, const Shape& shape, EmbeddingOptions options, Location at)
     : options_(std::move(options)) {
-  check(rows > 0 && size > 0, "embedding '", options_.name, "' (", at,
-        "): rows and size must be positive, got ", rows, " and ", size);
   const NameScope scope(graph, options_.name);
   scope_ = scope.name();
-  embeddings_ = variable(graph, "embeddings", {rows, size}, options_.initializer, options_.dtype,
+  embeddings_ = variable(graph, "embeddings", shape, options_.initializer, options_.dtype,
                          {.use_resource = options_.use_resource}, at);
 }
 
@@ -39,6 +54,10 @@ Output embedding(Output ids, int64_t rows, int64_t size, const EmbeddingOptions&
                  Location at) {
   check_ids(ids, options.name, at);
   return Embedding(ids.graph(), rows, size, options, at)(ids, at);
+}
+Output embedding(Output ids, int64_t rows, const EmbeddingOptions& options, Location at) {
+  check_ids(ids, options.name, at);
+  return Embedding(ids.graph(), rows, options, at)(ids, at);
 }
 
 }  // namespace leat::nn

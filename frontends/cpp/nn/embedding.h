@@ -19,18 +19,25 @@ class Embedding {
  public:
   Embedding(Graph& graph, int64_t rows, int64_t size, EmbeddingOptions options = {},
             Location at = here());
+  // A table of numbers, such as the bias of each item: `name`/embeddings [rows]; y: the ids' shape.
+  Embedding(Graph& graph, int64_t rows, EmbeddingOptions options, Location at = here());
   Output operator()(Output ids, Location at = here()) const;
 
   Output embeddings() const { return embeddings_; }
 
  private:
+  Embedding(Graph& graph, const Shape& shape, EmbeddingOptions options, Location at);
+
   EmbeddingOptions options_;
   std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
   Output embeddings_;
 };
 
-// The table used once.
+// The table used once:
+//   Output rows = nn::embedding(ids, 1'000, 64, {.name = "words"});
+//   Output bias = nn::embedding(ids, 1'000, {.name = "bias"});  // a number for each id
 Output embedding(Output ids, int64_t rows, int64_t size, const EmbeddingOptions& options = {},
                  Location at = here());
+Output embedding(Output ids, int64_t rows, const EmbeddingOptions& options, Location at = here());
 
 }  // namespace leat::nn

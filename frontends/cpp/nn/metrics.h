@@ -19,7 +19,7 @@ Output perplexity(Output losses, Location at = here());
 }  // namespace leat::nn
 
 // Metrics over many steps. A step that runs update() adds its batch, value() is that of all so far,
-// reset() begins anew. Their variables, `name`/…, are not trainable; the collection
+// reset() starts again. Their variables, `name`/…, are not trainable; the collection
 // "metric_variables" has them.
 namespace leat::metrics {
 

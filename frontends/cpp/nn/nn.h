@@ -11,13 +11,16 @@
 #include "frontends/cpp/nn/metrics.h"
 #include "frontends/cpp/nn/normalization.h"
 #include "frontends/cpp/nn/recurrent.h"
+#include "frontends/cpp/nn/sampled_losses.h"
 
 namespace leat::nn {
 
 // Network functions without variables are in leat; nn has them as well, as Keras does.
 using leat::avg_pool;
+using leat::bias_add;
 using leat::elu;
 using leat::gelu;
+using leat::in_top_k;
 using leat::l2_loss;
 using leat::leaky_relu;
 using leat::log_softmax;

@@ -95,23 +95,55 @@ Output batch_norm(Output x, const BatchNormOptions& options, Location at) {
   return BatchNorm(x.graph(), shape[shape.rank() - 1], own, at)(x, options.training, at);
 }
 
-Output layer_norm(Output x, const LayerNormOptions& options, Location at) {
-  check(bool{x}, "layer_norm '", options.name, "' (", at, "): its input is an empty Output");
+LayerNorm::LayerNorm(Graph& graph, LayerNormOptions options)
+    : options_(std::move(options)), scope_(NameScope(graph, options_.name).name()) {}
+
+Output LayerNorm::operator()(Output x, Location at) const {
+  check(bool{x}, "layer_norm '", options_.name, "' (", at, "): its input is an empty Output");
   const Shape& shape = x.shape();
-  check(shape.rank() > 0 && shape[shape.rank() - 1] > 0, "layer_norm '", options.name, "' (", at,
+  check(shape.rank() > 0 && shape[shape.rank() - 1] > 0, "layer_norm '", options_.name, "' (", at,
         "): the last extent of its input must be known, got ", x.name(), " ", x.dtype(), shape);
   Graph& graph = x.graph();
-  const NameScope scope(graph, options.name);
+  const NameScope scope(graph, scope_);
   const LocationScope line(graph, at);
   const int64_t extent = shape[shape.rank() - 1];
+  if (made_->extent == 0) {
+    made_->extent = extent;
+    if (options_.use_scale)
+      made_->gamma = variable(graph, "gamma", {extent}, initializers::ones(), x.dtype(), {}, at);
+    if (options_.use_offset)
+      made_->beta = variable(graph, "beta", {extent}, initializers::zeros(), x.dtype(), {}, at);
+  }
+  check(made_->extent == extent, "layer_norm '", options_.name, "' (", at, "): it was made for ",
+        made_->extent, " features, but ", x.name(), " has ", shape);
   const Output centred = x - mean(x, -1, {.keep_dims = true}, at);
   const Output variance = mean(square(centred, at), -1, {.keep_dims = true}, at);
-  Output y = centred * rsqrt(variance + options.epsilon, at);
-  if (options.use_scale)
-    y = y * variable(graph, "gamma", {extent}, initializers::ones(), x.dtype(), {}, at);
-  if (options.use_offset)
-    y = y + variable(graph, "beta", {extent}, initializers::zeros(), x.dtype(), {}, at);
+  Output y = centred * rsqrt(variance + options_.epsilon, at);
+  if (made_->gamma) y = y * made_->gamma;
+  if (made_->beta) y = y + made_->beta;
   return y;
+}
+
+Output layer_norm(Output x, const LayerNormOptions& options, Location at) {
+  check(bool{x}, "layer_norm '", options.name, "' (", at, "): its input is an empty Output");
+  return LayerNorm(x.graph(), options)(x, at);
+}
+
+Output l2_normalize(Output x, const Axes& axes, double epsilon, Location at) {
+  check(bool{x}, "l2_normalize (", at, "): its input is an empty Output");
+  const LocationScope line(x.graph(), at);
+  const Output length = sum(square(x, at), axes, {.keep_dims = true}, at);
+  return x * rsqrt(maximum(length, epsilon), at);
+}
+
+Output local_response_normalization(Output x, const LrnOptions& options, Location at) {
+  check(bool{x}, "local_response_normalization (", at, "): its input is an empty Output");
+  return op("LRN", {x},
+            {{"depth_radius", options.depth_radius},
+             {"bias", static_cast<float>(options.bias)},
+             {"alpha", static_cast<float>(options.alpha)},
+             {"beta", static_cast<float>(options.beta)}},
+            at);
 }
 
 }  // namespace leat::nn

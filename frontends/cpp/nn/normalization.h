@@ -1,6 +1,9 @@
 // Normalisation: over a batch, or within each example.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "frontends/cpp/nn/training_flag.h"
 #include "frontends/cpp/variables.h"
 
@@ -59,7 +62,41 @@ struct LayerNormOptions {
   std::string name = "layer_norm";
 };
 // y = (x - mean) / √(variance + epsilon) · gamma + beta, over the last axis of x, whose extent must
-// be known (Ba, Kiros and Hinton, arXiv:1607.06450). Variables `name`/gamma and beta [extent].
+// be known (Ba, Kiros and Hinton, arXiv:1607.06450). Variables `name`/gamma and beta [extent], made
+// by the first call; copies are the same layer.
+class LayerNorm {
+ public:
+  explicit LayerNorm(Graph& graph, LayerNormOptions options = {});
+  Output operator()(Output x, Location at = here()) const;
+
+  Output gamma() const { return made_->gamma; }  // none before they are made
+  Output beta() const { return made_->beta; }    // and without use_scale, use_offset
+
+ private:
+  struct Variables {
+    int64_t extent = 0;
+    Output gamma, beta;
+  };
+
+  LayerNormOptions options_;
+  std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
+  std::shared_ptr<Variables> made_ = std::make_shared<Variables>();
+};
+
+// The layer used once.
 Output layer_norm(Output x, const LayerNormOptions& options = {}, Location at = here());
+
+// x / √max(Σ x², epsilon), the sum over the axes: vectors of length 1. tf.nn.l2_normalize.
+//   Output directions = nn::l2_normalize(x, -1);
+Output l2_normalize(Output x, const Axes& axes, double epsilon = 1e-12, Location at = here());
+
+struct LrnOptions {
+  int64_t depth_radius = 5;  // channels on each side that count
+  double bias = 1, alpha = 1, beta = 0.5;
+};
+// Local response normalisation: x / (bias + alpha · Σ x²)^beta, the sum over the channel and
+// depth_radius others on each side (Krizhevsky, Sutskever and Hinton, NIPS 2012). x: [batch,
+// height, width, channels]. tf.nn.lrn.
+Output local_response_normalization(Output x, const LrnOptions& options = {}, Location at = here());
 
 }  // namespace leat::nn

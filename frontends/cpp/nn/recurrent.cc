@@ -152,34 +152,40 @@ class WeightReads {
 RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options, Location at) {
   const std::string title = concat("rnn '", options.name, "' (", at, ")");
   check(bool{x}, title, ": its input is an empty Output");
-  check(x.shape().rank() == 3, title, ": the input must be [batch, time, features], got ", x.name(),
-        " ", x.dtype(), x.shape());
+  check(x.shape().rank() == 3, title, ": the input must be ",
+        options.time_major ? "[time, batch, features]" : "[batch, time, features]", ", got ",
+        x.name(), " ", x.dtype(), x.shape());
   const Output lengths = options.lengths.in(x.graph());
   check(!lengths || is_integer(lengths.dtype()), title, ": lengths must be integers, got ",
         lengths ? lengths.dtype() : DType::invalid);
   Graph& graph = x.graph();
   const NameScope scope(graph, options.name);
   const LocationScope line(graph, at);
+  const bool time_major = options.time_major;
   const auto turned = [&](Output y) {  // of each example the first positions, up to its length
     if (!options.reverse || !lengths) return y;
-    return op("ReverseSequence", {y, lengths}, {{"seq_dim", 1}, {"batch_dim", 0}}, at);
+    return op("ReverseSequence", {y, lengths},
+              {{"seq_dim", time_major ? 0 : 1}, {"batch_dim", time_major ? 1 : 0}}, at);
+  };
+  const auto exchanged = [&](Output y) {  // the batch and time axes, unless time comes first
+    return time_major ? y : transpose(y, {1, 0, 2}, at);
   };
   const bool is_backward = options.reverse && !lengths;
   const auto last_first = [&](Output y) { return is_backward ? y : flip(y, 0, at); };
-  const auto along_time = [&](Output y) { return last_first(transpose(y, {1, 0, 2}, at)); };
+  const auto along_time = [&](Output y) { return last_first(exchanged(y)); };
   // The smaller of the two is transposed: the features, or what the cell makes of them.
   const bool is_narrow = x.shape()[2] != any && x.shape()[2] <= 2 * cell.units();
   Outputs inputs = {is_narrow ? cell.project(along_time(turned(x)), at)
                               : along_time(cell.project(turned(x), at))};
   if (lengths) {
     // Whether a position is within its example, [time, batch, 1].
-    const Output positions = arange(graph, shape_of(x, i32, at)[1], at);
+    const Output positions = arange(graph, shape_of(x, i32, at)[time_major ? 0 : 1], at);
     const Output within =
         less({expand_dims(positions, 1, at), at}, expand_dims(cast(lengths, i32, at), 0, at));
     inputs.push_back(last_first(expand_dims(within, 2, at)));
   }
   Outputs initial = options.initial_state;
-  if (initial.empty()) initial = cell.zero_state(x, at);
+  if (initial.empty()) initial = cell.zero_state(time_major ? x[0] : x, at);
   check(static_cast<int>(initial.size()) == cell.states(), title, ": the initial state has ",
         initial.size(), " tensors instead of ", cell.states());
   const WeightReads reads(cell, at);
@@ -198,7 +204,7 @@ RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options, Location at
     }
     return Traversal::Step{next, {result}};
   });
-  return {turned(transpose(all.kept[0], {1, 0, 2}, at)), all.states};
+  return {turned(exchanged(all.kept[0])), all.states};
 }
 
 RnnResult bidirectional_rnn(const Cell& forward, const Cell& backward, Output x,

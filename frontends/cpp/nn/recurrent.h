@@ -124,17 +124,19 @@ class Gru : public Cell {
 };
 
 struct RnnOptions {
-  // Integers [batch]: positions behind an example's length give zeros and leave its state.
+  // Integers [batch]. Positions after the end of an example give zeros and keep its state.
   TensorLike lengths = Output();
   std::vector<Output> initial_state = {};  // none: zeros
   bool reverse = false;                    // from the end of each example to its beginning
+  bool time_major = false;  // x: [time, batch, features], outputs: [time, batch, units]
   std::string name = "rnn";
 };
 struct RnnResult {
-  Output outputs;             // [batch, time, units]
-  std::vector<Output> state;  // behind the last position
+  Output outputs;             // [batch, time, units], or [time, batch, units] if time_major
+  std::vector<Output> state;  // after the last position
 };
-// x: [batch, time, features], features known. One loop over time; gradients() goes through.
+// x: [batch, time, features], or [time, batch, features] if time_major; features known. One loop
+// over time; gradients() goes through.
 RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options = {}, Location at = here());
 // One cell in each direction; outputs side by side, [batch, time, units + units]. State: that of
 // the first, then that of the second.

@@ -8,7 +8,7 @@
 
 namespace leat::nn {
 
-// true, false, or a scalar bool of the graph, which each step decides anew.
+// true, false, or a scalar bool of the graph, which each step computes.
 class TrainingFlag {
  public:
   template <std::same_as<bool> T>
