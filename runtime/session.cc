@@ -16,8 +16,9 @@ std::chrono::milliseconds call_timeout(const SessionOptions& options,
 void fail_for_feeds(const StepSignature& signature, size_t values) {
   std::string names;
   for (const std::string& name : signature.feeds) names += (names.empty() ? "" : ", ") + name;
-  fail(Code::invalid_argument, "the callable takes ", signature.feeds.size(), " feeds",
-       names.empty() ? "" : " (" + names + ")", ", ", values, " were given");
+  fail(Code::invalid_argument, "the callable takes ", signature.feeds.size(),
+       signature.feeds.size() == 1 ? " feed" : " feeds", names.empty() ? "" : " (" + names + ")",
+       ", ", values, values == 1 ? " was given" : " were given");
 }
 
 // For sessions without a better way: one step at a time.

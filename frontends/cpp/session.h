@@ -89,7 +89,7 @@ class Callable {
   std::shared_ptr<Registration> registration_;
 };
 
-// Thread-safe as long as nobody adds to the graph at the same time. Each call picks up the nodes
+// Thread-safe as long as no thread adds to the graph at the same time. Each call picks up the nodes
 // added since the last one. The destructor closes the session. Errors: leat::Error, with the node
 // and the user's line where there is one; FAILED_PRECONDITION after it was moved from. Tensors are
 // handles: in this process a fed or fetched tensor may share its memory with a constant, a

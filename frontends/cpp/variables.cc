@@ -298,8 +298,13 @@ Output global_step(Graph& graph, Location at) {
   return step;
 }
 
-std::vector<Output> trainable_variables(const Graph& graph) {
-  return graph.collection("trainable_variables");
+std::vector<Output> trainable_variables(const Graph& graph, std::string_view scope) {
+  std::vector<Output> out = graph.collection("trainable_variables");
+  if (scope.empty()) return out;
+  const std::string beginning = scope.ends_with('/') ? std::string(scope) : concat(scope, "/");
+  std::erase_if(
+      out, [&](const Output& variable) { return !variable_name(variable).starts_with(beginning); });
+  return out;
 }
 
 Output slot(Output of, std::string_view name, const Initializer& initial, Location at) {

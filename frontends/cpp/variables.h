@@ -21,12 +21,12 @@ struct VariableOptions {
   // A resource variable (VarHandleOp) instead of a reference, as TensorFlow's use_resource: a read
   // is a value that later updates do not change. graph.use_resource_variables() sets it for all.
   bool use_resource = false;
-  // Given for a part of a partitioned variable: the initialiser is told, and checkpoints have the
-  // part as a slice of the tensor `part->of`.
+  // Given for a part of a partitioned variable: the initialiser receives it, and checkpoints have
+  // the part as a slice of the tensor `part->of`.
   std::optional<VariablePart> part = {};
 };
 
-// What the template below does.
+// Implements the template below.
 Output variable_of(Graph& graph, std::string_view name, const TensorLike& initial,
                    const VariableOptions& options, Location at);
 
@@ -44,6 +44,11 @@ Output variable_of(Graph& graph, std::string_view name, const TensorLike& initia
 // dtype or shape differs.
 Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
                 DType dtype = f32, const VariableOptions& options = {}, Location at = here());
+inline Output variable(Graph& graph, std::string_view name, const Shape& shape,
+                       const Initializer& initial, const VariableOptions& options,
+                       Location at = here()) {
+  return variable(graph, name, shape, initial, options.dtype, options, at);
+}
 Output variable(Graph& graph, std::string_view name, const Shape& shape,
                 const VariableOptions& options = {}, Location at = here());
 Output variable(Graph& graph, std::string_view name, const Shape& shape, DType dtype,
@@ -59,8 +64,9 @@ requires(std::same_as<T, Output> || std::same_as<T, Tensor> || std::is_arithmeti
 // The variable "global_step" of the graph, int64, not trainable, which counts updates: made if it
 // is not there yet. Give it to minimize().
 Output global_step(Graph& graph, Location at = here());
-// In the order in which they were made.
-std::vector<Output> trainable_variables(const Graph& graph);
+// In the order in which they were made: all, or those under a name scope.
+//   optimizer.minimize(loss, {.variables = trainable_variables(g, "generator")});
+std::vector<Output> trainable_variables(const Graph& graph, std::string_view scope = "");
 
 // A variable that goes with `of`: where it is, of its shape, dtype and kind, called "<of>/<name>",
 // not trainable. What optimizers and averages keep for a variable, as TensorFlow's slots. That of a
@@ -106,7 +112,8 @@ Node& initialize_own_variables(Graph& graph, Location at = here());
 // Variables called root/… are no new ones, but those called …: of a replica that shares them, or of
 // an evaluation. variable() returns what is there, of a variable in parts the value of all of them;
 // INVALID_ARGUMENT if there is no such variable, or its dtype or shape differs. Slots are new ones;
-// `with_slots`, those that are there already, in the order in which they were made for the variable.
+// `with_slots`, those that are there already, in the order in which they were made for the
+// variable.
 void add_shared_root(Graph& graph, Node& root, bool with_slots = false);
 // "replica_1/" if that begins the name and is a shared root, else "".
 std::string_view shared_root_of(const Graph& graph, std::string_view name);

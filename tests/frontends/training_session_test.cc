@@ -326,7 +326,7 @@ TEST(TrainingSession, ReportsMistakes) {
   Program program;
   expect_error_with(Code::invalid_argument, "needs a hook, got an empty pointer",
                     [&] { program.training->add(nullptr); });
-  expect_error_with(Code::invalid_argument, "takes 1 feeds (x:0), 0 were given",
+  expect_error_with(Code::invalid_argument, "takes 1 feed (x:0), 0 were given",
                     [&] { program.training->step({}); });
   Graph graph;
   const Output w = variable(graph, "w", 1.0);

@@ -47,6 +47,12 @@ Node& ExponentialMovingAverage::apply(Graph& graph, std::vector<Output> variable
   return group(graph, updates, "update", at);
 }
 
+Node& ExponentialMovingAverage::apply(const std::vector<Output>& variables, Location at) {
+  check(!variables.empty() && variables.front(), "moving averages (", at,
+        "): apply() needs a variable, or the graph for all trainable ones: apply(graph)");
+  return apply(variables.front().graph(), variables, nullptr, at);
+}
+
 Output ExponentialMovingAverage::average(Output variable) const {
   const auto found = std::find_if(averages_.begin(), averages_.end(), [&](const Pair& pair) {
     return is_same_variable(pair.variable, variable);

@@ -23,6 +23,8 @@ class ExponentialMovingAverage {
   // all of them: run it after a step, or in one, following `after` (the update of an optimizer).
   Node& apply(Graph& graph, std::vector<Output> variables = {}, Node* after = nullptr,
               Location at = here());
+  // Of these variables, of which there must be one: ema.apply({w, b}).
+  Node& apply(const std::vector<Output>& variables, Location at = here());
   // NOT_FOUND if apply() made no average of it.
   Output average(Output variable) const;
   // For a Saver that restores variables from their averages in a checkpoint, to evaluate or to

@@ -1,7 +1,9 @@
 #include "frontends/cpp/optimizers/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "frontends/cpp/optimizers/gradient_clipping.h"
 #include "graph/variable_node.h"
 
 namespace leat {
@@ -88,8 +90,20 @@ Node& Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradien
 }
 
 Node& Optimizer::minimize(Output loss, const MinimizeOptions& options, Location at) const {
-  return apply_gradients(compute_gradients(loss, options.variables),
-                         {.global_step = options.global_step}, at);
+  check(bool{loss}, "minimize (", at, "): the loss is an empty Output");
+  check(!options.variables.empty() || !loss.graph().collection("trainable_variables").empty(),
+        "minimize (", at, "): there is nothing to train: the graph has no trainable variables; ",
+        "make them with variable()");
+  const double norm = options.clip_norm;
+  check(norm >= 0 && std::isfinite(norm), "minimize (", at,
+        "): clip_norm must be finite and not negative, got ", norm, "; 0 does not clip");
+  std::vector<GradientAndVariable> gradients = compute_gradients(loss, options.variables);
+  const bool has_any =
+      std::any_of(gradients.begin(), gradients.end(),
+                  [](const GradientAndVariable& pair) { return bool{pair.gradient}; });
+  if (norm > 0 && has_any) gradients = clip_by_global_norm(std::move(gradients), norm, at);
+  return apply_gradients(
+      gradients, {.global_step = options.global_step, .update_ops = options.update_ops}, at);
 }
 
 }  // namespace leat

@@ -13,7 +13,7 @@
 
 namespace leat {
 
-// The factor of an update: a number, or a scalar of the graph that each step computes anew
+// The factor of an update: a number, or a scalar of the graph that each step computes again
 // (schedules.h).
 class Rate {
  public:
@@ -35,6 +35,12 @@ struct MinimizeOptions {
   Output global_step = {};  // a variable that grows by 1 with each update
   // The variables to train; none: all of the collection "trainable_variables".
   std::vector<Output> variables = {};
+  // Above 0: all gradients are scaled by one factor, so that their global norm is at most this, as
+  // clip_by_global_norm() does. A gradient transform gets the clipped gradients. Strategies take a
+  // transform instead.
+  double clip_norm = 0;
+  // What the update runs besides; none: the collection "update_ops".
+  std::optional<std::vector<Output>> update_ops = {};
 };
 
 struct ApplyOptions {
@@ -60,7 +66,8 @@ class Optimizer {
   // there is no gradient at all.
   Node& apply_gradients(const std::vector<GradientAndVariable>& gradients_and_variables,
                         const ApplyOptions& options = {}, Location at = here()) const;
-  // compute_gradients() and apply_gradients().
+  // compute_gradients() and apply_gradients():
+  //   optimizer.minimize(loss, {.global_step = global_step(g), .clip_norm = 5});
   Node& minimize(Output loss, const MinimizeOptions& options = {}, Location at = here()) const;
 
  protected:

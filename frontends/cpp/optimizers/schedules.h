@@ -1,4 +1,4 @@
-// Learning rates that change as training goes on: scalars (float) of the graph, for an optimizer's
+// Learning rates that change during training: scalars (float) of the graph, for an optimizer's
 // Rate.
 //   const Output rate = schedules::exponential_decay(0.1, step, {.decay_steps = 1000, .decay_rate =
 //   0.96}); Sgd{rate}.minimize(loss, {.global_step = step});
@@ -32,6 +32,10 @@ inline Output exponential_decay(double rate, Output step, double decay_steps, do
 // rate / (1 + decay_rate · step / decay_steps).
 Output inverse_time_decay(double rate, Output step, const DecayOptions& options,
                           Location at = here());
+inline Output inverse_time_decay(double rate, Output step, double decay_steps, double decay_rate,
+                                 Location at = here()) {
+  return inverse_time_decay(rate, step, {.decay_steps = decay_steps, .decay_rate = decay_rate}, at);
+}
 
 struct PolynomialDecayOptions {
   double decay_steps = 0;  // must be given
@@ -44,6 +48,9 @@ struct PolynomialDecayOptions {
 // end_learning_rate.
 Output polynomial_decay(double rate, Output step, const PolynomialDecayOptions& options,
                         Location at = here());
+inline Output polynomial_decay(double rate, Output step, double decay_steps, Location at = here()) {
+  return polynomial_decay(rate, step, PolynomialDecayOptions{.decay_steps = decay_steps}, at);
+}
 
 struct CosineDecayOptions {
   double decay_steps = 0;  // must be given
@@ -54,6 +61,10 @@ struct CosineDecayOptions {
 // Loshchilov and Hutter, ICLR 2017.
 Output cosine_decay(double rate, Output step, const CosineDecayOptions& options,
                     Location at = here());
+// The same: cosine_decay(0.1, step, 1000).
+inline Output cosine_decay(double rate, Output step, double decay_steps, Location at = here()) {
+  return cosine_decay(rate, step, CosineDecayOptions{.decay_steps = decay_steps}, at);
+}
 
 // values[i] as long as step <= boundaries[i], then values.back(): one value more than boundaries,
 // which ascend.

@@ -77,7 +77,7 @@ struct Place {
   }
 };
 
-// What the directory has so far. A state that is torn tells nothing: it is written anew.
+// What the directory has so far. A torn state is of no use: it is written anew.
 CheckpointState state_before_save(const std::string& directory) {
   try {
     return CheckpointState::read(directory);
@@ -123,14 +123,18 @@ void copy_restored(Graph& graph, std::vector<Output>& restored) {
 
 }  // namespace
 
-Saver::Saver(Graph& graph, std::initializer_list<Output> variables)
-    : Saver(graph, [&] {
-        Options options;
-        for (const Output& each : variables) options.variables.emplace(checkpoint_name(each), each);
-        return options;
-      }()) {}
+Saver::Saver(Graph& graph, std::initializer_list<Output> variables, Location at)
+    : Saver(
+          graph,
+          [&] {
+            Options options;
+            for (const Output& each : variables)
+              options.variables.emplace(checkpoint_name(each), each);
+            return options;
+          }(),
+          at) {}
 
-Saver::Saver(Graph& graph, Options options)
+Saver::Saver(Graph& graph, Options options, Location at)
     : max_to_keep_(options.max_to_keep), tensors_(saved_tensors(graph, options.variables)) {
   check(max_to_keep_ >= 0, "a Saver cannot keep ", max_to_keep_,
         " checkpoints; 0 keeps all of them");
@@ -142,6 +146,7 @@ Saver::Saver(Graph& graph, Options options)
   }
 
   const NameScope scope(graph, "save");
+  const LocationScope line(graph, at);
   prefix_ = placeholder(graph, "prefix", DType::string, {});
   std::vector<Output> parts, restored;
   std::vector<Node*> saved;
@@ -222,7 +227,7 @@ void Saver::restore(Session& session, const std::string& where) const {
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;  // the tasks may see it
   }
-  // All that differs is told before a variable has changed.
+  // Reports all that differs before a variable has changed.
   if (reader) check_fits(*reader, prefix, tensors_);
   session.run({{prefix_, Tensor::scalar(prefix)}}, {*restore_});
 }

@@ -23,10 +23,10 @@ class Saver {
     // parts, or none, can restore.
     std::multimap<std::string, Output> variables = {};
   };
-  explicit Saver(Graph& graph) : Saver(graph, Options{}) {}
-  Saver(Graph& graph, Options options);
+  explicit Saver(Graph& graph, Location at = here()) : Saver(graph, Options{}, at) {}
+  Saver(Graph& graph, Options options, Location at = here());
   // Of these variables, by their own names.
-  Saver(Graph& graph, std::initializer_list<Output> variables);
+  Saver(Graph& graph, std::initializer_list<Output> variables, Location at = here());
 
   // Writes the checkpoint <path>-<step>, or <path> without a step, as TensorFlow's Saver: the files
   // <path>-<step>.index and .data-00000-of-00001. Of a directory that exists, or a path that ends

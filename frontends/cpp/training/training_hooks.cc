@@ -61,6 +61,38 @@ void NanGuard::after_step(TrainingSession& training, std::span<const Tensor> val
   training.request_stop();
 }
 
+LogValues::LogValues(std::vector<std::pair<std::string, Output>> values, int64_t every_steps,
+                     Location at)
+    : values_(std::move(values)), every_steps_(every_steps) {
+  check(every_steps > 0, "log_values (", at, "): every_steps must be positive, got ", every_steps);
+  for (const auto& [name, value] : values_)
+    check(bool{value}, "log_values (", at, "): '", name, "' is an empty Output");
+}
+
+std::vector<Output> LogValues::fetches() {
+  std::vector<Output> out;
+  for (const auto& [name, value] : values_) out.push_back(value);
+  return out;
+}
+
+bool LogValues::is_due(int64_t step) {
+  return !written_step_ || step - *written_step_ >= every_steps_;
+}
+
+void LogValues::after_step(TrainingSession& training, std::span<const Tensor> values) {
+  if (values.empty()) return;
+  std::string line = concat("step ", training.global_step());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Tensor& value = values[i];
+    line += concat(i == 0 ? ": " : ", ", values_[i].first, " = ");
+    const bool is_number = value.elements() == 1 && value.shape().rank() == 0 &&
+                           (is_floating(value.dtype()) || is_integer(value.dtype()));
+    line += is_number ? concat(number(value)) : value.to_string();
+  }
+  std::cerr << line << std::endl;
+  written_step_ = training.global_step();
+}
+
 ShowProgress::ShowProgress(Output loss, int64_t steps, int64_t samples_per_step,
                            std::vector<std::pair<std::string, Output>> metrics)
     : loss_(checked_loss(loss, "ShowProgress")),

@@ -43,6 +43,33 @@ class NanGuard : public TrainingHook {
   const Output loss_;
   const bool fails_;
 };
+inline std::shared_ptr<TrainingHook> nan_guard(Output loss, bool fails = true) {
+  return std::make_shared<NanGuard>(loss, fails);
+}
+
+// Writes a line with these values to standard error after the first step, then every
+// `every_steps` steps:
+//   TrainingSession run(training, {.hooks = {stop_at(1'000), log_values({{"loss", loss}}, 100)}});
+// A value has any shape; of a large one the line has the first elements. What no line shows is not
+// computed.
+class LogValues : public TrainingHook {
+ public:
+  // INVALID_ARGUMENT if an Output is empty, or every_steps is not positive.
+  explicit LogValues(std::vector<std::pair<std::string, Output>> values, int64_t every_steps = 100,
+                     Location at = here());
+  std::vector<Output> fetches() override;
+  bool is_due(int64_t step) override;
+  void after_step(TrainingSession& training, std::span<const Tensor> values) override;
+
+ private:
+  const std::vector<std::pair<std::string, Output>> values_;
+  const int64_t every_steps_;
+  std::optional<int64_t> written_step_;
+};
+inline std::shared_ptr<TrainingHook> log_values(std::vector<std::pair<std::string, Output>> values,
+                                                int64_t every_steps = 100, Location at = here()) {
+  return std::make_shared<LogValues>(std::move(values), every_steps, at);
+}
 
 // A progress line with the loss.
 class ShowProgress : public TrainingHook {
@@ -86,7 +113,7 @@ class RecordTraining : public TrainingHook {
 // second, where checkpoints were written and, once, the graph with its placement, into an event
 // file for TensorBoard. The summaries are computed only in the steps that are written. Every
 // process of a cluster that logs needs a directory of its own. If the disk is full, it logs to
-// standard error and the training goes on.
+// standard error, and training continues.
 class WriteSummaries : public TrainingHook {
  public:
   WriteSummaries(std::string directory, std::vector<Output> summaries, int64_t every_steps = 100);
@@ -108,5 +135,10 @@ class WriteSummaries : public TrainingHook {
   int64_t written_step_ = 0;
   std::chrono::steady_clock::time_point written_at_;
 };
+inline std::shared_ptr<TrainingHook> write_summaries(std::string directory,
+                                                     std::vector<Output> summaries,
+                                                     int64_t every_steps = 100) {
+  return std::make_shared<WriteSummaries>(std::move(directory), std::move(summaries), every_steps);
+}
 
 }  // namespace leat

@@ -117,7 +117,7 @@ TrainingSession::TrainingSession(const Training& training, TrainingOptions optio
       is_idle_(training.is_idle),
       explanation_(training.explanation) {
   if (!is_idle_) {
-    prepare();
+    prepare(at);
     return;
   }
   std::cerr << "leat: the chief's program drives all workers; this program's task computes for it"
@@ -127,15 +127,15 @@ TrainingSession::TrainingSession(const Training& training, TrainingOptions optio
 
 TrainingSession::TrainingSession(Graph& graph, TrainingOptions options, Location at)
     : graph_(graph), options_(checked(std::move(options), graph, at)), readiness_(graph) {
-  prepare();
+  prepare(at);
 }
 
 TrainingSession::TrainingSession(Graph& graph, Awaited train, TrainingOptions options, Location at)
     : TrainingSession(graph, with_train(train, std::move(options), at), at) {}
 
-void TrainingSession::prepare() {
+void TrainingSession::prepare(Location at) {
   Graph& graph = graph_;
-  if (options_.is_chief && !options_.directory.empty()) saver_.emplace(graph, options_.saver);
+  if (options_.is_chief && !options_.directory.empty()) saver_.emplace(graph, options_.saver, at);
   // Behind the update, in the same step.
   const NameScope scope(graph, "training_session");
   const ColocationScope with(graph, {options_.global_step});

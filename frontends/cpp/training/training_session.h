@@ -60,9 +60,9 @@ struct TrainingOptions {
   bool is_chief = true;        // initialises, restores and saves; the others wait for it
   std::string directory = {};  // of checkpoints; "" = none are written
   Saver::Options saver = {};
-  int64_t checkpoint_steps = 0;  // a checkpoint every so many steps; 0 = not by steps
+  int64_t checkpoint_steps = 0;  // a checkpoint each time these are done; 0 = not by steps
   std::chrono::milliseconds checkpoint_time{600'000};  // or after this time; 0 = not by time
-  // How many recoveries in a row from a lost task: the session is made anew and the chief restores
+  // How many recoveries in a row from a lost task: a new session is made and the chief restores
   // the last checkpoint, at once the first time, then after growing pauses (10 take at least 11 s).
   // With 0, or without checkpoints, the error goes to the caller. A task lost while the session
   // starts is waited for as well, as `patience` allows.
@@ -73,7 +73,7 @@ struct TrainingOptions {
   // After a step: what is due of them, counted from the start of the session. A checkpoint is
   // written when all that run at the end have just run.
   std::vector<Periodic> periodic = {};
-  // Read so many times when a checkpoint of step n is restored: n · batches_per_step.
+  // When a checkpoint of step n is restored, these are read n · batches_per_step times.
   std::vector<Output> data = {};
   int64_t batches_per_step = 1;
   // Steps that run over and over beside `train`, each in a thread of its own, from the first step
@@ -120,7 +120,7 @@ class TrainingSession {
   int64_t global_step() const { return step_number_; }  // steps done
 
   // Runs one step: returns the values of options.fetches. None if a task was lost: the step does
-  // not count, and global_step() is that of the checkpoint again, so feed anew from there. None,
+  // not count, and global_step() is that of the checkpoint again: feed from there. None,
   // and no step, if a hook requests a stop in begin(). Throws other errors.
   std::optional<std::vector<Tensor>> step(std::span<const Tensor> feeds);
   std::optional<std::vector<Tensor>> step(std::initializer_list<Tensor> feeds) {
@@ -157,7 +157,7 @@ class TrainingSession {
   };
 
   static bool is_loss_of_a_task(const Error& error);  // which another session can mend
-  void prepare();
+  void prepare(Location at);
   bool has_whole_variables();
   void skip_data();
   void start();
