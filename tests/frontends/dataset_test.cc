@@ -151,7 +151,7 @@ TEST_F(Datasets, ReadFiles) {
   const Dataset found = datasets::files(directory / "*.txt");
   const auto lines = [](Output path) { return datasets::text_files(reshape(path, {1})); };
   EXPECT_THAT(all<std::string>(found.flat_map(lines)), ElementsAre("one", "two", "three"));
-  EXPECT_THAT(all<std::string>(found.interleave(lines, {.cycle = 2})),
+  EXPECT_THAT(all<std::string>(found.interleave(lines, {.cycle_length = 2})),
               ElementsAre("one", "three", "two"));
   const std::string table = file("t.csv", "x,y,z\n1,2.5,c\n,7,d\n");
   const Dataset csv = datasets::csv(table, {-1, 0.5, ""}, {.has_header = true});
@@ -205,7 +205,7 @@ TEST_F(Datasets, RejectMismatches) {
     expect_error_with(Code::invalid_argument, text, build);
     expect_error_with(Code::invalid_argument, "dataset_test.cc:", build);
   };
-  refuse("takes 2 Outputs, but elements have 1 components",
+  refuse("takes 2 Outputs, but elements have 1 component",
          [&] { ten.map([](Output a, Output b) { return a + b; }); });
   refuse("the predicate must give a scalar bool, not int64[]",
          [&] { ten.filter([](Output x) { return x; }); });

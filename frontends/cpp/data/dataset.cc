@@ -10,7 +10,8 @@
 namespace leat {
 
 Output Batch::operator[](int i) const {
-  check(i >= 0 && i < size(), "batch[", i, "]: the batch has ", size(), " components");
+  check(i >= 0 && i < size(), "batch[", i, "]: the batch has ", size(),
+        size() == 1 ? " component" : " components");
   return components_[static_cast<size_t>(i)];
 }
 
@@ -22,7 +23,9 @@ Output Batch::operator[](std::string_view name) const {
       if (!other.empty()) known += concat(known.empty() ? "" : ", ", "'", other, "'");
     }
     fail(Code::not_found, "the batch has no component '", name, "'; it has ",
-         known.empty() ? concat(size(), " unnamed components") : known);
+         known.empty() ? concat(size(), size() == 1 ? " component" : " components",
+                                " without names: Dataset::named() gives them some")
+                       : known);
   }
   return components_[static_cast<size_t>(found - names_.begin())];
 }
@@ -36,8 +39,10 @@ Dataset Dataset::named(std::vector<std::string> names, Location at) const {
 }
 
 void Dataset::check_arity(int taken, Location at) const {
-  check(taken == static_cast<int>(components_.size()), "a function of a dataset (", at, ") takes ",
-        taken, " Outputs, but elements have ", components_.size(), " components");
+  const size_t has = components_.size();
+  check(taken == static_cast<int>(has), "a function of a dataset (", at, ") takes ", taken,
+        taken == 1 ? " Output, but elements have " : " Outputs, but elements have ", has,
+        has == 1 ? " component" : " components");
 }
 
 // ---- Which elements, in which order ----
@@ -168,15 +173,17 @@ Dataset Dataset::filtered(const Tracer& predicate, Location at) const {
 
 Dataset Dataset::interleaved(const DatasetTracer& f, const InterleaveOptions& options,
                              Location at) const {
-  check(options.cycle > 0 && options.block > 0, "interleave (", at,
-        "): cycle and block must be positive, got ", options.cycle, " and ", options.block);
+  check(options.cycle_length > 0 && options.block_length > 0, "interleave (", at,
+        "): cycle_length and block_length must be positive, got ", options.cycle_length, " and ",
+        options.block_length);
   DatasetBuilder build(*this, "interleave", at);
   std::vector<Component> components;
   const TracedFunction function = build.trace_dataset(f, components);
   build.set_components(std::move(components));
-  return build.add("InterleaveDataset",
-                   {build.input(), build.number(options.cycle), build.number(options.block)},
-                   build.with_function("f", function));
+  return build.add(
+      "InterleaveDataset",
+      {build.input(), build.number(options.cycle_length), build.number(options.block_length)},
+      build.with_function("f", function));
 }
 
 namespace {

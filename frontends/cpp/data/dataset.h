@@ -63,9 +63,23 @@ struct ShuffleOptions {
   bool reshuffle = true;  // another order in each repetition
 };
 struct InterleaveOptions {
-  int64_t cycle = 4;  // how many datasets are open at a time
-  int64_t block = 1;  // how many elements come from one before the next
+  int64_t cycle_length = 4;  // how many datasets are open at a time
+  int64_t block_length = 1;  // how many elements come from one before the next
 };
+
+// The features of a serialized tf.train.Example, a string scalar: an Output for each, by name.
+// Dtypes are f32, i64 or str. A feature of shape {any, …} takes as many values as the record has,
+// none if it lacks the feature. Another feature that a record lacks is INVALID_ARGUMENT in the
+// step.
+//   Batch batch = datasets::records({"train.tfrecord"})
+//                     .map([](Output record) {
+//                       return parse_example(record, {{"image", f32, {784}}, {"label", i64}});
+//                     })
+//                     .batch(100)
+//                     .next(g);
+//   Output image = batch["image"];
+Batch parse_example(Output serialized, const std::vector<Component>& features,
+                    Location at = here());
 
 // A sequence of elements, each of one or more tensors. Cheap to copy. Every method returns another
 // dataset; none reads anything before a step runs `next`. Passed functions get an Output for each
@@ -87,7 +101,7 @@ class Dataset {
   // Elements index, index + count, …: what one of `count` workers reads.
   Dataset shard(int64_t count, int64_t index, Location at = here()) const;
   // What one of `count` workers reads, each with its own part of the elements: as if shard() came
-  // right behind the source. So a batch of a share is as large as one of the whole, and a shuffle
+  // right after the source. So a batch of a share is as large as one of the whole, and a shuffle
   // is one of the share. Where there is a take(), skip(), flat_map(), interleave(), zip(),
   // concatenate() or a cache in a file, the last of these counts as the source.
   Dataset share(int64_t count, int64_t index, Location at = here()) const;
@@ -98,14 +112,26 @@ class Dataset {
   }
 
   // ---- What becomes of them ----
+  // The components of what `f` returns have names if it is a Batch: that of parse_example().
   template <class F>
   Dataset map(const F& f, Location at = here()) const {
-    return mapped(tracer(f, at), at);
+    std::vector<std::string> names;
+    const auto traced = [&](const std::vector<Output>& x) -> std::vector<Operand> {
+      decltype(auto) result = call(f, x, at);
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(result)>, Batch>) {
+        names = result.names();
+        return values::list(result.components());
+      } else {
+        return values::list(result);
+      }
+    };
+    const Dataset out = mapped(traced, at);
+    return names.empty() ? out : out.named(std::move(names), at);
   }
   // f returns a dataset for each element: reads all of one, then all of the next.
   template <class F>
   Dataset flat_map(const F& f, Location at = here()) const {
-    return interleave(f, {.cycle = 1}, at);
+    return interleave(f, {.cycle_length = 1}, at);
   }
   // The same from several at a time, in turns.
   template <class F>
@@ -124,7 +150,7 @@ class Dataset {
   Dataset prefetch(int64_t count, Location at = here()) const;
 
   // The next element in each step. OUT_OF_RANGE at the end of the dataset. Two `next` nodes read
-  // the dataset independently; each session begins anew.
+  // the dataset independently; each session starts from the beginning.
   Batch next(Graph& graph, Location at = here()) const;
 
  private:
@@ -192,8 +218,17 @@ inline Dataset from_tensors(const Tensor& tensor, Location at = here()) {
 // With names: from_tensors({{"image", images}, {"label", labels}}).
 Dataset from_tensors(const std::vector<std::pair<std::string, Tensor>>& tensors,
                      Location at = here());
-Dataset range(int64_t stop, Location at = here());  // 0, 1, …: int64
-Dataset range(int64_t start, int64_t stop, int64_t step = 1, Location at = here());
+// Of Outputs, in a function that returns a dataset: the rows of a list that each element holds.
+//   Dataset words = datasets::text_files({"a.txt"}).flat_map([](Output line) {
+//     return datasets::from_tensors(string_split(line[{newaxis}]).values);
+//   });
+Dataset from_tensors(const std::vector<Output>& tensors, Location at = here());
+inline Dataset from_tensors(Output tensor, Location at = here()) {
+  return from_tensors(std::vector<Output>{tensor}, at);
+}
+// 0, 1, …: int64. The bounds are whole numbers, or Outputs in a function that returns a dataset.
+Dataset range(const Operand& stop);
+Dataset range(const Operand& start, const Operand& stop, const Operand& step = 1);
 // Elements side by side, until one dataset ends.
 Dataset zip(const std::vector<Dataset>& datasets, Location at = here());
 

@@ -62,6 +62,12 @@ DatasetBuilder::DatasetBuilder(const Dataset& input, std::string_view name, Loca
 DatasetBuilder::DatasetBuilder(std::string_view name, Location at)
     : name_(name), at_(at), graph_(std::make_shared<Graph>()) {}
 
+DatasetBuilder::DatasetBuilder(const Output& value, std::string_view name, Location at)
+    : name_(name),
+      at_(at),
+      // The graph of a function that is being traced outlives what is made in it.
+      graph_(std::shared_ptr<void>(), &value.graph()) {}
+
 DatasetBuilder::DatasetBuilder(const datasets::Files& files, std::string_view name, Location at)
     : name_(name), at_(at) {
   const Output* const output = std::get_if<Output>(&files.files_);

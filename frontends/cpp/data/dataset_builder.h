@@ -23,9 +23,12 @@ class DatasetBuilder {
  public:
   DatasetBuilder(const Dataset& input, std::string_view name, Location at);
   DatasetBuilder(std::string_view name, Location at);
+  // In the graph of that value, which a function that is being traced has.
+  DatasetBuilder(const Output& value, std::string_view name, Location at);
   // In the graph that has the list of files, if that is an Output.
   DatasetBuilder(const datasets::Files& files, std::string_view name, Location at);
 
+  Graph& graph() const { return *graph_; }
   Output input() const { return input_; }
   Output value(Tensor value) const;
   Output number(int64_t value) const { return this->value(Tensor::scalar(value)); }

@@ -4,6 +4,7 @@
 #include "core/host_functions.h"
 #include "frontends/cpp/data/data.h"
 #include "frontends/cpp/data/dataset_builder.h"
+#include "graph/shape_inference.h"
 
 namespace leat::datasets {
 namespace {
@@ -51,13 +52,45 @@ Dataset from_tensors(const std::vector<Tensor>& tensors, Location at) {
   return build.add("TensorSliceDataset", inputs);
 }
 
-Dataset range(int64_t stop, Location at) { return range(0, stop, 1, at); }
+Dataset from_tensors(const std::vector<Output>& tensors, Location at) {
+  check(!tensors.empty(), "from_tensors (", at, "): there are no tensors");
+  std::vector<Component> components;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    check(bool{tensors[i]}, "from_tensors (", at, "): tensor ", i, " is an empty Output");
+    const Shape& shape = tensors[i].shape();
+    check(shape.rank() > 0, "from_tensors (", at, "): tensor ", i, ", '", tensors[i].name(), "' ",
+          shape, ", must have rows: at least one axis");
+    components.push_back({"", tensors[i].dtype(), row_of(shape)});
+  }
+  DatasetBuilder build(tensors[0], "tensors", at);
+  build.set_components(std::move(components));
+  return build.add("TensorSliceDataset", tensors);
+}
 
-Dataset range(int64_t start, int64_t stop, int64_t step, Location at) {
-  check(step != 0, "range (", at, "): the step is 0");
-  DatasetBuilder build("range", at);
+Dataset range(const Operand& stop) { return range(Operand(0, stop.at()), stop); }
+
+Dataset range(const Operand& start, const Operand& stop, const Operand& step) {
+  const Location at = start.at();
+  Output given;  // in whose graph the dataset is
+  for (const Operand* each : {&start, &stop, &step}) {
+    if (each->is_constant()) {
+      check(each->is_integer(), "range (", at, "): start, stop and step must be whole numbers");
+    } else {
+      given = each->output();
+      check(given && is_integer(given.dtype()), "range (", at, "): start, stop and step must be ",
+            "integers, got ", given ? concat(given.name(), " ", given.dtype()) : "an empty Output");
+    }
+  }
+  DatasetBuilder build = given ? DatasetBuilder(given, "range", at) : DatasetBuilder("range", at);
   build.set_components({{"", i64, {}}});
-  return build.add("RangeDataset", {build.number(start), build.number(stop), build.number(step)});
+  std::vector<Output> inputs;
+  for (const Operand* each : {&start, &stop, &step}) {
+    const Output value = each->as(build.graph(), i64);
+    inputs.push_back(value.dtype() == i64 ? value : cast(value, i64, at));
+  }
+  check(!step.is_constant() || constant_value(inputs[2]).item<int64_t>() != 0, "range (", at,
+        "): the step is 0");
+  return build.add("RangeDataset", inputs);
 }
 
 Dataset zip(const std::vector<Dataset>& datasets, Location at) {
