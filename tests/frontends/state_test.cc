@@ -190,7 +190,7 @@ TEST(QueueBuilder, ReportsMistakesAtTheUsersLine) {
     expect_error_with(Code::invalid_argument, part, f);
     expect_error_with(Code::invalid_argument, "state_test.cc:", f);
   };
-  expect("has 2 components, but there are 1 values", [&] { queue.enqueue({pair}); });
+  expect("has 2 components, but 1 value was given", [&] { queue.enqueue({pair}); });
   expect("component 1 is int32, but", [&] { queue.enqueue({pair, pair}); });
   expect("component 0 is [2], but", [&] { queue.enqueue({three, 1}); });
   expect("component 1 is an empty Output", [&] { queue.enqueue({pair, Output()}); });

@@ -127,19 +127,19 @@ void add_task_command(CLI::App& app, int& exit_status) {
   CLI::App* task =
       app.add_subcommand("task", "One task of a cluster: leat task cluster.json --job ps --task 0");
   task->add_option("cluster", arguments->source,
-                   "a ClusterSpec file, slurm: or mpi: (see leat run); default: TF_CONFIG");
-  task->add_option("--job", arguments->job, "the task's job");
-  task->add_option("--task", arguments->index, "the task's index in its job")
+                   "A ClusterSpec file, slurm: or mpi: (see leat run); default: TF_CONFIG");
+  task->add_option("--job", arguments->job, "The task's job");
+  task->add_option("--task", arguments->index, "The task's index in its job")
       ->check(CLI::NonNegativeNumber);
-  task->add_option("--threads", arguments->threads, "compute threads (default: one per core)");
+  task->add_option("--threads", arguments->threads, "Compute threads (default: one per core)");
   task->add_option("--files", arguments->files, files_help)->allow_extra_args(false);
   task->add_option("--ops", arguments->op_libraries, ops_help)->allow_extra_args(false);
-  task->add_flag("--gpus", arguments->gpus, "offer this machine's GPUs");
+  task->add_flag("--gpus", arguments->gpus, "Offer this machine's GPUs");
   task->add_option("--start-timeout", arguments->start_timeout,
-                   "seconds to wait for the other tasks to start; 0: no limit")
+                   "Seconds to wait for the other tasks to start; 0: no limit")
       ->capture_default_str();
   task->add_option("--grace", arguments->grace,
-                   "seconds for running steps to finish after a signal ends the task")
+                   "Seconds for running steps to finish after a signal ends the task")
       ->capture_default_str();
   add_tls_flags(*task, arguments->tls);
   task->add_option(

@@ -113,7 +113,7 @@ the cluster could not start; 2 for a mistake in the command line or the cluster 
 
 void add_run_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
-      "run", "Do as `up`, run one copy of a program per worker, and end when they end");
+      "run", "Start the tasks as `up` does, run a copy of a program per worker, and end with them");
   const auto flags = add_flags(*command);
   command->add_flag("--embed", flags->options.embed,
                     "Each program is its worker's task, as with tf.train.Server: it calls "

@@ -13,7 +13,7 @@
 namespace leat {
 
 struct QueueOptions {
-  int64_t capacity = -1;  // enqueues wait while there are so many elements; -1: no limit
+  int64_t capacity = -1;  // enqueues wait while the queue has this many; -1: no limit
   // Of each component. Needed by dequeue_many() and dequeue_up_to(); none: any.
   std::vector<Shape> shapes = {};
   std::string container = {};  // "" = the task's default container

@@ -14,8 +14,8 @@
 namespace leat {
 
 struct StagingOptions {
-  int64_t capacity = 0;            // put() waits while there are so many elements; 0: no limit
-  int64_t memory_limit = 0;        // or so many bytes; 0: no limit
+  int64_t capacity = 0;            // put() waits while it has this many elements; 0: no limit
+  int64_t memory_limit = 0;        // or this many bytes; 0: no limit
   std::vector<Shape> shapes = {};  // of each component; none: any
   std::string container = {};      // "" = the task's default container
   std::string shared_name = {};    // "" = the name, under the scopes of the constructor
@@ -30,7 +30,7 @@ class StagingArea {
 
   Node& put(const Tuple& values, Location at = here()) const;  // waits for space
   std::vector<Output> get(Location at = here()) const;         // waits for an element
-  // Element `index`, from 0, which stays there. Waits until there are so many.
+  // Element `index`, from 0, which stays there. Waits until it is there.
   std::vector<Output> peek(const Operand& index, Location at = here()) const;
   Output size(Location at = here()) const;  // int32: the number of elements
   Node& clear(Location at = here()) const;

@@ -24,7 +24,7 @@ inline constexpr int64_t line_number = -1, whole_line = -2;
 struct TableFileOptions {
   DType keys = DType::string, values = i64;  // string, int32, int64, float32 or float64
   int64_t key_column = whole_line, value_column = line_number;
-  int64_t lines = -1;     // read so many, which the file must have; -1: all
+  int64_t lines = -1;     // how many to read, which the file must have; -1: all
   char delimiter = '\t';  // between columns
   std::string container = {};
   std::string shared_name = {};

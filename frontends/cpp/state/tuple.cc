@@ -26,7 +26,8 @@ std::vector<Output> TupleSpec::inputs(Graph& graph, const Tuple& tuple, bool are
                                       std::string_view what) const {
   const std::vector<Operand>& values = tuple.values();
   check(values.size() == dtypes.size(), what, ": an element has ", dtypes.size(),
-        " components, but there are ", values.size(), " values");
+        dtypes.size() == 1 ? " component" : " components", ", but ", values.size(),
+        values.size() == 1 ? " value was given" : " values were given");
   std::vector<Output> out;
   for (size_t i = 0; i < values.size(); ++i) {
     check(values[i].is_constant() || values[i].output(), what, ": component ", i,

@@ -36,7 +36,7 @@ struct TupleSpec {
   std::vector<Output> inputs(Graph& graph, const Tuple& tuple, bool are_many,
                              std::string_view what) const;
   // The outputs of a node that returns an element, or with `elements` (which may be `any`) a batch
-  // of so many, with their shapes.
+  // of that size, with their shapes.
   std::vector<Output> outputs(Node& node, std::optional<int64_t> elements = {}) const;
 };
 

@@ -30,7 +30,7 @@ struct AutomaticChoice {
   };
   std::string variable;
   int64_t bytes = 0;           // of the variable, S
-  int64_t gradient_bytes = 0;  // of what a worker has of its gradient: with rows, less
+  int64_t gradient_bytes = 0;  // of a worker's gradient: less if it is rows
   Way way = Way::all_reduce;
   // By Way: microseconds per step; infinity where it is not possible.
   std::vector<double> costs = {};
@@ -46,8 +46,8 @@ struct AutomaticChoice {
 //   servers: 2α + 2S · max(1, N/k)/B
 //   rows: 2α + 2G · max(1, N/k)/B
 // with k, at most K, how many servers variables of this size would keep busy: S_all/S, at least 1.
-// The least wins; of equal ones, the first. A variable that gets no gradient, and one above
-// largest_copy unless it is of rows, is decided without: a copy, and a server.
+// The least wins; of equal ones, the first. Two cases need no costs: a variable without a gradient
+// is copied, and one above largest_copy is on a server, unless its gradient is rows.
 //
 // The model function is called once more than there are replicas, in a graph of its own, to learn
 // which variables there are. Jiang et al., "A unified architecture for accelerating distributed DNN

@@ -10,12 +10,12 @@ namespace leat {
 struct LbfgsOptions {
   std::string ps_job = "ps";  // without such a job the workers' tasks are the servers
   std::string worker_job = "worker";
-  // That a worker's share of the data has, or with portions, that a portion has; must be given.
+  // Batches in each worker's share of the data, or in each portion; must be given.
   int64_t batches = 0;
-  // 0: each worker has a fixed share. Else the data is cut into so many portions, more than there
-  // are workers, and whoever is free takes the next one.
+  // 0: each worker has a fixed share. Else the number of portions that the data is cut into, more
+  // than there are workers: a worker that is free takes the next one.
   int64_t portions = 0;
-  int64_t backups = 0;     // so many of the portions, the last ones, are handed out twice
+  int64_t backups = 0;     // the number of portions, the last ones, that are handed out twice
   int64_t memory = 10;     // m: pairs (s, y) that are kept
   double decrease = 1e-4;  // c of the line search, in (0, 1)
 };
@@ -34,11 +34,11 @@ struct LbfgsOptions {
 // returns the coefficients of d. So it needs one exchange, not one for each product, and the result
 // does not depend on the number of servers.
 //
-// The optimizer given to minimize() is not used, nor is "update_ops" run: the rule has no rate, and
-// a model without an l1 penalty and without noise (dropout, or shuffled batches of unequal sizes)
-// is what it needs. `data` repeats, with `batches` batches per share in an epoch. global_step
-// counts evaluations. The variables hold the point that is evaluated, and at the end of the
-// training the last accepted one. In-graph: the chief's program drives all.
+// The optimizer given to minimize() is not used, because the rule has no rate, and "update_ops"
+// does not run. The model must have no l1 penalty and no noise (dropout, or shuffled batches of
+// unequal sizes). `data` repeats, with `batches` batches per share in an epoch. global_step counts
+// evaluations. The variables hold the point that is evaluated, and at the end of the training the
+// last accepted one. In-graph: the chief's program drives all.
 //
 // With portions: Dataset::share(portions, p) is portion p, and `data` has `batches` batches of it
 // in an epoch. A lane of the training (Training::lanes) for each worker takes tickets from a queue

@@ -26,7 +26,7 @@ struct PerWorkerAllReduceOptions {
 // when their session begins, slots of the optimizer included.
 //
 // When a worker is lost, the step that waits for it fails in all programs, and they begin again as
-// soon as it is back: with the variables of the chief, which nobody rolls back. A gradient is
+// soon as it is back: with the variables of the chief, which are not rolled back. A gradient is
 // applied when all are there, so either all variables have a step or none; if the chief was stopped
 // between two of them, or is itself the one that was lost, its last checkpoint is where all begin
 // again. State that a step changes before the exchange, such as moving averages, sees the batch of

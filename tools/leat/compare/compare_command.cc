@@ -207,7 +207,7 @@ void add_compare_command(CLI::App& app, int& exit_status) {
       "compare", "Train with several strategies, one after the other, and draw their losses");
   command
       ->add_option("--strategies", flags->strategies,
-                   "Names with options, between commas; may be repeated (default: " +
+                   "Names with options, separated by commas; may be repeated (default: " +
                        joined(usual_ones(1), ",") + ")")
       ->allow_extra_args(false);
   command->add_option("--workers", flags->workers, "Worker tasks, all on this host")

@@ -68,19 +68,19 @@ const std::map<std::string, Algorithm>& algorithms();
 struct AllReduceOptions {
   Reduction reduction = Reduction::mean;
   Algorithm algorithm = Algorithm::automatic;
-  // Tensors of one dtype travel in buckets of so many bytes, in the order given, so that sending
+  // Tensors of one dtype travel in buckets of this many bytes, in the order given, so that sending
   // begins before the last is there; a larger tensor is a bucket of its own. The first bucket ends
   // where it reaches 1 MiB, as in torch's DistributedDataParallel.
   int64_t bucket_bytes = 25 << 20;
   // αB, see above: the bytes that could be sent in the time of one trip. link_speed.h measures it.
   int64_t trip_bytes = 256 << 10;
-  // Buckets are sent while backward goes on; false: when it has ended, to measure what that brings.
+  // Buckets are sent while backward runs; false: after it has ended, to measure the difference.
   bool overlap = true;
   // Of buckets that wait for the same link, the one with the first variables goes first: they are
   // the first that the next step needs. False: in the order given.
   bool priority = false;
-  // Of `hierarchical`: so many consecutive workers are a group; 0: those whose addresses name the
-  // same host.
+  // Of `hierarchical`: the number of consecutive workers in a group; 0: those whose addresses name
+  // the same host.
   int64_t workers_per_group = 0;
 };
 

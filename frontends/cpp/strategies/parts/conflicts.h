@@ -9,8 +9,8 @@ namespace leat {
 
 // For n samples, of which each updates some rows of tables: int32 [n], for each sample one of
 // `threads` numbers, so that samples with different numbers have no row in common. Samples are
-// connected if they share a row; each connected component gets one number, and the numbers about
-// as many samples each as the components allow. tables[t]: the ids of rows of table t, int32 or
+// connected if they share a row. Each connected component gets one number; the numbers of samples
+// per number are as equal as the components allow. tables[t]: the ids of rows of table t, int32 or
 // int64 [n, …], one Output for each tensor of ids. Runs where the scopes say, and costs a few
 // passes over the ids: the logarithm of the longest chain of conflicts. Pan et al., "Cyclades",
 // NIPS 2016.

@@ -36,7 +36,7 @@ struct ServerSharding {
     rows,
   };
   Kind kind = Kind::bytes;
-  // With bytes or consistent_hash: variables of at least so many elements are cut as by `rows`;
+  // With bytes or consistent_hash: variables of at least this many elements are cut as by `rows`;
   // 0: none. MXNet's MXNET_KVSTORE_BIGARRAY_BOUND, which is 1,000,000 there.
   int64_t big_array_split = 0;
 };
