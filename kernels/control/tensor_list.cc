@@ -7,17 +7,17 @@
 #include "kernels/copy_elements.h"
 
 namespace leat {
-void TensorList::check_dtype(DType wanted) const {
+void TensorListVariant::check_dtype(DType wanted) const {
   check(dtype == wanted, "Invalid data types; op elements ", wanted, " but list elements ", dtype);
 }
 
-Shape TensorList::merged_shape(const Shape& wanted) const {
+Shape TensorListVariant::merged_shape(const Shape& wanted) const {
   std::vector<int32_t> all(elements.size());
   std::iota(all.begin(), all.end(), 0);
   return merged_shape(wanted, all);
 }
 
-Shape TensorList::merged_shape(const Shape& wanted, std::span<const int32_t> numbers) const {
+Shape TensorListVariant::merged_shape(const Shape& wanted, std::span<const int32_t> numbers) const {
   check(wanted.is_compatible(element_shape), "Incompatible shapes during merge: ", wanted, " vs. ",
         element_shape);
   Shape out = wanted.merged(element_shape);
@@ -32,7 +32,7 @@ Shape TensorList::merged_shape(const Shape& wanted, std::span<const int32_t> num
   return out;
 }
 
-Tensor TensorList::element(size_t i, const Shape& wanted) const {
+Tensor TensorListVariant::element(size_t i, const Shape& wanted) const {
   if (elements[i].is_valid()) {
     check(wanted.is_compatible(elements[i].shape()), "Incompatible shapes: element ", i,
           " of the list has shape ", elements[i].shape(), ", not ", wanted);
@@ -45,7 +45,7 @@ Tensor TensorList::element(size_t i, const Shape& wanted) const {
   return zeros(dtype, shape);
 }
 
-void TensorList::note_depth_of(const Tensor& element) {
+void TensorListVariant::note_depth_of(const Tensor& element) {
   depth_ = std::max(depth_, depth_around({&element, 1}));
 }
 

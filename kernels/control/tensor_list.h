@@ -9,7 +9,7 @@
 
 namespace leat {
 
-class TensorList final : public Variant {
+class TensorListVariant final : public Variant {
  public:
   static constexpr std::string_view kind_name = "a TensorList";
 
@@ -19,7 +19,9 @@ class TensorList final : public Variant {
   std::vector<Tensor> elements;            // invalid: not set, reads as zeros
 
   std::string_view kind() const override { return kind_name; }
-  std::unique_ptr<Variant> copy() const override { return std::make_unique<TensorList>(*this); }
+  std::unique_ptr<Variant> copy() const override {
+    return std::make_unique<TensorListVariant>(*this);
+  }
 
   // INVALID_ARGUMENT unless elements have this dtype.
   void check_dtype(DType wanted) const;

@@ -16,17 +16,17 @@
 namespace leat {
 namespace {
 
-const TensorList& list_of(const ExecuteContext& c, int input) {
-  return variant_as<TensorList>(c.input(input));
+const TensorListVariant& list_of(const ExecuteContext& c, int input) {
+  return variant_as<TensorListVariant>(c.input(input));
 }
-const TensorList& typed_list_of(const ExecuteContext& c, int input) {
-  const TensorList& out = list_of(c, input);
+const TensorListVariant& typed_list_of(const ExecuteContext& c, int input) {
+  const TensorListVariant& out = list_of(c, input);
   out.check_dtype(c.node().attr<DType>("element_dtype"));
   return out;
 }
 
-std::unique_ptr<TensorList> new_list(const ExecuteContext& c, const Shape& element_shape) {
-  auto out = std::make_unique<TensorList>();
+std::unique_ptr<TensorListVariant> new_list(const ExecuteContext& c, const Shape& element_shape) {
+  auto out = std::make_unique<TensorListVariant>();
   out->dtype = c.node().attr<DType>("element_dtype");
   out->element_shape = element_shape;
   return out;
@@ -48,7 +48,7 @@ std::span<const int32_t> indices_of(const ExecuteContext& c, int input) {
 template <class Change>
 void change(ExecuteContext& c, int input, const Change& f) {
   Tensor tensor = c.take_input(input);
-  f(own_variant_as<TensorList>(tensor));
+  f(own_variant_as<TensorListVariant>(tensor));
   c.set_output(0, std::move(tensor));
 }
 
@@ -70,7 +70,7 @@ void reserve(ExecuteContext& c) {
 }
 
 void push_back(ExecuteContext& c) {
-  const TensorList& list = list_of(c, 0);
+  const TensorListVariant& list = list_of(c, 0);
   const Tensor element = c.input(1);
   const auto dtype = c.node().attr<DType>("element_dtype");
   check(list.dtype == dtype, "Invalid data types; list elements ", list.dtype,
@@ -81,21 +81,21 @@ void push_back(ExecuteContext& c) {
   check(list.most < 0 || static_cast<int64_t>(list.elements.size()) < list.most,
         "Tried to push item into a full list list size: ", list.elements.size(),
         " max_num_elements: ", list.most);
-  change(c, 0, [&](TensorList& own) {
+  change(c, 0, [&](TensorListVariant& own) {
     own.note_depth_of(element);
     own.elements.push_back(element);
   });
 }
 
 void pop_back(ExecuteContext& c) {
-  const TensorList& list = typed_list_of(c, 0);
+  const TensorListVariant& list = typed_list_of(c, 0);
   check(!list.elements.empty(), "Trying to pop from an empty list.");
   c.set_output(1, list.element(list.elements.size() - 1, element_shape_from(c.input(1))));
-  change(c, 0, [](TensorList& own) { own.elements.pop_back(); });
+  change(c, 0, [](TensorListVariant& own) { own.elements.pop_back(); });
 }
 
 void get_item(ExecuteContext& c) {
-  const TensorList& list = typed_list_of(c, 0);
+  const TensorListVariant& list = typed_list_of(c, 0);
   const int32_t index = scalar_of(c, 1, "index");
   check(index >= 0 && index < static_cast<int64_t>(list.elements.size()),
         "Trying to access element ", index, " in a list with ", list.elements.size(), " elements.");
@@ -103,7 +103,7 @@ void get_item(ExecuteContext& c) {
 }
 
 void set_item(ExecuteContext& c) {
-  const TensorList& list = typed_list_of(c, 0);
+  const TensorListVariant& list = typed_list_of(c, 0);
   const int32_t index = scalar_of(c, 1, "index");
   const Tensor item = c.input(2);
   const auto size = static_cast<int64_t>(list.elements.size());
@@ -114,7 +114,7 @@ void set_item(ExecuteContext& c) {
         "Tried to set a tensor with incompatible shape at a list index. Item element shape: ",
         item.shape(), " list shape: ", list.element_shape);
   if (grows) check_memory_for(int64_t{index} + 1, sizeof(Tensor));
-  change(c, 0, [&](TensorList& own) {
+  change(c, 0, [&](TensorListVariant& own) {
     own.note_depth_of(item);
     if (grows) own.elements.resize(static_cast<size_t>(index) + 1);
     own.elements[index] = item;
@@ -126,11 +126,12 @@ void resize(ExecuteContext& c) {
   list_of(c, 0);
   check(size >= 0, "TensorListSlice expects size to be non-negative. Got: ", size);
   check_memory_for(size, sizeof(Tensor));
-  change(c, 0, [&](TensorList& own) { own.elements.resize(size); });
+  change(c, 0, [&](TensorListVariant& own) { own.elements.resize(size); });
 }
 
 // Elements of the list, all of one shape, stacked along a new first axis.
-Tensor stacked(const TensorList& list, std::span<const int32_t> numbers, const Shape& shape) {
+Tensor stacked(const TensorListVariant& list, std::span<const int32_t> numbers,
+               const Shape& shape) {
   const auto is_set = [&](int32_t i) { return list.elements[i].is_valid(); };
   const Shape all = rows_of(std::ssize(numbers), shape, 0);
   Tensor out = std::all_of(numbers.begin(), numbers.end(), is_set) ? Tensor(list.dtype, all)
@@ -149,7 +150,7 @@ Tensor stacked(const TensorList& list, std::span<const int32_t> numbers, const S
 }
 
 void stack(ExecuteContext& c) {
-  const TensorList& list = typed_list_of(c, 0);
+  const TensorListVariant& list = typed_list_of(c, 0);
   const auto wanted = c.node().attr<int64_t>("num_elements");
   const auto count = static_cast<int64_t>(list.elements.size());
   check(wanted == -1 || wanted == count, "Operation expected a list with ", wanted,
@@ -167,7 +168,7 @@ void stack(ExecuteContext& c) {
 }
 
 void gather(ExecuteContext& c) {
-  const TensorList& list = typed_list_of(c, 0);
+  const TensorListVariant& list = typed_list_of(c, 0);
   const std::span<const int32_t> indices = indices_of(c, 1);
   for (const int32_t i : indices) {
     check(i >= 0 && i < std::ssize(list.elements), "Trying to gather element ", i,
@@ -195,7 +196,7 @@ void from_tensor(ExecuteContext& c) {
 }
 
 // Row i of `tensor` becomes element indices[i].
-void scatter_into(TensorList& list, const Tensor& tensor, std::span<const int32_t> indices) {
+void scatter_into(TensorListVariant& list, const Tensor& tensor, std::span<const int32_t> indices) {
   check(tensor.shape().rank() > 0,
         "Tensor must be at least a vector, but saw shape: ", tensor.shape());
   check(tensor.shape()[0] == static_cast<int64_t>(indices.size()),
@@ -237,11 +238,11 @@ void scatter(ExecuteContext& c) {
 void scatter_into_existing(ExecuteContext& c) {
   typed_list_of(c, 0);
   const std::span<const int32_t> indices = indices_of(c, 2);
-  change(c, 0, [&](TensorList& own) { scatter_into(own, c.input(1), indices); });
+  change(c, 0, [&](TensorListVariant& own) { scatter_into(own, c.input(1), indices); });
 }
 
 // The first extent of elements that were not set: that of all others, if these agree.
-int64_t first_extent(const TensorList& list, const Shape& wanted) {
+int64_t first_extent(const TensorListVariant& list, const Shape& wanted) {
   const Shape& whole = wanted.has_rank() ? wanted : list.element_shape;
   if (whole.has_rank() && whole[0] != any) return whole[0];
   int64_t extent = any;
@@ -255,7 +256,7 @@ int64_t first_extent(const TensorList& list, const Shape& wanted) {
 
 // Elements may differ in their first extent; `leading` are those of elements that were not set.
 void concatenate(ExecuteContext& c, const Shape& wanted, std::span<const int64_t> leading) {
-  const TensorList& list = typed_list_of(c, 0);
+  const TensorListVariant& list = typed_list_of(c, 0);
   check(wanted.rank() != 0 && list.element_shape.rank() != 0,
         "Concat requires elements to be at least vectors, found scalars instead.");
   Shape rest = wanted.has_rank() ? behind_first(wanted) : Shape::unknown();
@@ -341,13 +342,13 @@ void split(ExecuteContext& c) {
 }
 
 void concat_lists(ExecuteContext& c) {
-  const TensorList &a = typed_list_of(c, 0), &b = typed_list_of(c, 1);
+  const TensorListVariant &a = typed_list_of(c, 0), &b = typed_list_of(c, 1);
   check(a.element_shape == b.element_shape,
         "input_list_b elements do not have the same shape: ", a.element_shape, " vs ",
         b.element_shape);
   const Tensor second = c.input(1);
-  change(c, 0, [&](TensorList& own) {
-    const TensorList& more = variant_as<TensorList>(second);
+  change(c, 0, [&](TensorListVariant& own) {
+    const TensorListVariant& more = variant_as<TensorListVariant>(second);
     for (const Tensor& element : more.elements) own.note_depth_of(element);
     own.elements.insert(own.elements.end(), more.elements.begin(), more.elements.end());
   });

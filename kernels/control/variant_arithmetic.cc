@@ -30,7 +30,7 @@ Tensor zeros_like(const Tensor& tensor) {
                                           : zeros(tensor.dtype(), tensor.shape());
 }
 
-Tensor sum_of_lists(const TensorList& a, const TensorList& b) {
+Tensor sum_of_lists(const TensorListVariant& a, const TensorListVariant& b) {
   check(a.dtype == b.dtype, "Trying to add two lists of tensors of different dtypes. One is ",
         a.dtype, " and the other is ", b.dtype);
   check(a.elements.size() == b.elements.size(),
@@ -39,7 +39,7 @@ Tensor sum_of_lists(const TensorList& a, const TensorList& b) {
   check(a.element_shape.is_compatible(b.element_shape),
         "Trying to add two lists of tensors with incompatible element shapes. One is ",
         a.element_shape, " and the other is ", b.element_shape);
-  auto out = std::make_unique<TensorList>(a);
+  auto out = std::make_unique<TensorListVariant>(a);
   out->element_shape = a.element_shape.merged(b.element_shape);
   for (size_t i = 0; i < out->elements.size(); ++i) {
     const Tensor &x = a.elements[i], &y = b.elements[i];
@@ -82,8 +82,8 @@ Tensor sum_of_ragged(const RaggedVariant& a, const RaggedVariant& b) {
 
 Tensor sum_of_variants(const Tensor& a, const Tensor& b) {
   const Variant &x = variant_of(a), &y = variant_of(b);
-  if (dynamic_cast<const TensorList*>(&x) != nullptr)
-    return sum_of_lists(variant_as<TensorList>(a), variant_as<TensorList>(b));
+  if (dynamic_cast<const TensorListVariant*>(&x) != nullptr)
+    return sum_of_lists(variant_as<TensorListVariant>(a), variant_as<TensorListVariant>(b));
   if (dynamic_cast<const OptionalTensors*>(&x) != nullptr)
     return sum_of_optionals(variant_as<OptionalTensors>(a), variant_as<OptionalTensors>(b));
   if (dynamic_cast<const RaggedVariant*>(&x) != nullptr)
@@ -93,8 +93,8 @@ Tensor sum_of_variants(const Tensor& a, const Tensor& b) {
 
 Tensor zeros_like_variant(const Tensor& tensor) {
   const Variant& value = variant_of(tensor);
-  if (const auto* list = dynamic_cast<const TensorList*>(&value)) {
-    auto out = std::make_unique<TensorList>(*list);
+  if (const auto* list = dynamic_cast<const TensorListVariant*>(&value)) {
+    auto out = std::make_unique<TensorListVariant>(*list);
     for (Tensor& element : out->elements) {
       if (element.is_valid()) element = zeros_like(element);
     }

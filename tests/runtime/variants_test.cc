@@ -62,15 +62,15 @@ TEST(TensorLists, BehaveAsValues) {
 
 // A list without other owners is changed in place: otherwise n pushes would copy n² elements.
 TEST(TensorLists, LastUserTakesOverTheElements) {
-  Tensor list = variant_tensor(std::make_unique<TensorList>());
+  Tensor list = variant_tensor(std::make_unique<TensorListVariant>());
   const void* before = list.raw();
-  own_variant_as<TensorList>(list).elements.emplace_back();
+  own_variant_as<TensorListVariant>(list).elements.emplace_back();
   EXPECT_EQ(list.raw(), before);
   const Tensor kept = list;
-  own_variant_as<TensorList>(list).elements.emplace_back();
+  own_variant_as<TensorListVariant>(list).elements.emplace_back();
   EXPECT_NE(list.raw(), before);
-  EXPECT_EQ(variant_as<TensorList>(kept).elements.size(), 1u);
-  EXPECT_EQ(variant_as<TensorList>(list).elements.size(), 2u);
+  EXPECT_EQ(variant_as<TensorListVariant>(kept).elements.size(), 1u);
+  EXPECT_EQ(variant_as<TensorListVariant>(list).elements.size(), 2u);
 }
 
 TEST(TensorLists, MayBeNested) {
