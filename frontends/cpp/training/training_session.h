@@ -60,7 +60,7 @@ struct TrainingOptions {
   bool is_chief = true;        // initialises, restores and saves; the others wait for it
   std::string directory = {};  // of checkpoints; "" = none are written
   Saver::Options saver = {};
-  int64_t checkpoint_steps = 0;  // a checkpoint each time these are done; 0 = not by steps
+  int64_t checkpoint_steps = 0;  // writes a checkpoint every N steps; 0 = not by steps
   std::chrono::milliseconds checkpoint_time{600'000};  // or after this time; 0 = not by time
   // How many recoveries in a row from a lost task: a new session is made and the chief restores
   // the last checkpoint, at once the first time, then after growing pauses (10 take at least 11 s).
@@ -73,7 +73,7 @@ struct TrainingOptions {
   // After a step: what is due of them, counted from the start of the session. A checkpoint is
   // written when all that run at the end have just run.
   std::vector<Periodic> periodic = {};
-  // When a checkpoint of step n is restored, these are read n · batches_per_step times.
+  // Datasets that are read n · batches_per_step times when a checkpoint of step n is restored.
   std::vector<Output> data = {};
   int64_t batches_per_step = 1;
   // Steps that run over and over beside `train`, each in a thread of its own, from the first step
