@@ -14,8 +14,7 @@ namespace leat {
 
 inline constexpr const char* slow_help =
     "JOB:TASK=FACTOR, such as worker:1=10: pause this task and its program so often that they run "
-    "a "
-    "tenth of the time, to see what the others do; may be repeated";
+    "a tenth of the time, to see what the others do; may be repeated";
 
 class SlowTasks {
  public:
