@@ -96,7 +96,11 @@ std::vector<std::pair<std::string, double>> ClusterSamples::waits() const {
 }
 
 void ClusterSamples::begin(double time) {
-  if (!is_empty() && time < bytes_.front().first) bytes_.insert(bytes_.begin(), {time, 0});
+  if (is_empty()) return;
+  const auto after = std::lower_bound(bytes_.begin(), bytes_.end(), std::pair{time, 0.0});
+  const double before = after == bytes_.begin() ? 0 : std::prev(after)->second;
+  bytes_.erase(bytes_.begin(), after);
+  bytes_.insert(bytes_.begin(), {time, before});
 }
 
 void add_bytes(ClusterSamples samples, TrainingCurve& curve) {

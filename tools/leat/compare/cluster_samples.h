@@ -1,4 +1,4 @@
-// What a cluster does while a training runs, looked at several times a second as `leat top` does:
+// What a cluster does while a training runs, looked at many times a second as `leat top` does:
 // how many bytes its tasks have sent each other, and who is waited for.
 #pragma once
 
@@ -27,7 +27,7 @@ class ClusterSamples {
  public:
   // `time`: seconds since 1970.
   void add(double time, const ClusterView& view);
-  // If the first look was after `time`: what it saw was sent since then.
+  // Forgets the looks before `time`: what the next one saw beyond them was sent since then.
   void begin(double time);
 
   bool is_empty() const { return bytes_.empty(); }

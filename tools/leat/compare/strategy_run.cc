@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <deque>
@@ -19,7 +20,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds look_interval{150}, poll_interval{100};
+// Short trainings are looked at more often: what they sent after the last look is not seen.
+constexpr milliseconds least_look_interval{20}, look_interval{150}, poll_interval{100};
+constexpr int looks_so_far = 20;  // about, at the start
 constexpr milliseconds answer_limit{2'000};
 // For `leat run` to end its processes after SIGTERM, its own grace included; it is killed then.
 constexpr std::chrono::seconds end_limit{30};
@@ -53,8 +56,13 @@ class Watcher {
 
  private:
   void watch() {
+    const Clock::time_point start = Clock::now();
+    const auto interval = [&] {
+      const auto age = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+      return std::clamp(age / looks_so_far, least_look_interval, look_interval);
+    };
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, look_interval, [&] { return is_stopping_; })) {
+    while (!changed_.wait_for(lock, interval(), [&] { return is_stopping_; })) {
       lock.unlock();
       look();
       lock.lock();
