@@ -53,8 +53,8 @@ constexpr int chunks_per_thread = 2;
 
 // The caller waits for the others' last chunks about as long as a chunk takes. Much longer, and a
 // thread seems to have lost its core in the middle of one, to another process that will take it
-// again. Then loops run without the others, for so many times as long as the wait was: at most a
-// tenth of the time is lost.
+// again. Then loops run without the others for ten times as long as the wait was: at most a tenth
+// of the time is lost.
 constexpr double patience_in_chunks = 1.5;
 constexpr auto least_patience = std::chrono::microseconds(50);
 constexpr int times_alone = 10;
@@ -64,7 +64,7 @@ bool is_any_open(uint64_t claim, uint64_t chunks) {
   const uint64_t taken = claim & chunk_mask;
   return has_bits(chunks) ? taken + 1 < uint64_t{1} << chunks : taken < chunks;
 }
-// A chunk that is open, if possible `wanted` or one behind it.
+// A chunk that is open, if possible `wanted` or one after it.
 uint64_t open_chunk(uint64_t claim, uint64_t chunks, uint64_t wanted) {
   if (!has_bits(chunks)) return claim & chunk_mask;
   const uint64_t open = ~claim & ((uint64_t{1} << chunks) - 1), behind = open >> wanted << wanted;

@@ -170,6 +170,7 @@ class TapeInstance {
   // For the next run(), once nobody else holds it.
   void keep_result(int buffer, Tensor memory) { result_buffers_[buffer] = std::move(memory); }
   void run_bound() {
+    was_used_ = true;
     taker_ = nullptr;
     run_instructions<false>(nullptr);
   }

@@ -24,6 +24,10 @@ Output empty(Graph& graph, DType dtype, const Shape& shape, Location at) {
       .output();
 }
 
+Output reserve(Graph& graph, DType dtype, const Shape& shape, Output size, Location at) {
+  return op("TensorListReserve", {shape_input(graph, shape, at), size}, of(dtype), at);
+}
+
 Output from_tensor(Output x, Location at) {
   const Shape& shape = x.shape();
   const Shape row = shape.rank() > 0 ? Shape(shape.dims().subspan(1)) : Shape::unknown();
@@ -38,6 +42,14 @@ std::pair<Output, Output> pop(Output list, DType dtype, const Shape& shape, Loca
   Node& node = op_node(list.graph(), "TensorListPopBack",
                        {list, shape_input(list.graph(), shape, at)}, of(dtype), at);
   return {node.output(0), node.output(1)};
+}
+
+Output get(Output list, Output i, DType dtype, const Shape& shape, Location at) {
+  return op("TensorListGetItem", {list, i, shape_input(list.graph(), shape, at)}, of(dtype), at);
+}
+
+Output set(Output list, Output i, Output element, Location at) {
+  return op("TensorListSetItem", {list, i, element}, of(element.dtype()), at);
 }
 
 Output stack(Output list, DType dtype, const Shape& shape, int64_t count, Location at) {

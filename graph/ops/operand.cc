@@ -76,10 +76,6 @@ Tensor converted(const Tensor& values, DType dtype, const Location& at) {
   return out;
 }
 
-constexpr const char* empty_output =
-    "is an empty Output: it was never set to a result of the graph, or it is a gradient that "
-    "gradients() did not find, because no path leads from that x to a y";
-
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Output& x) {

@@ -1,21 +1,9 @@
 // leat: cpu+cuda
 // Cumsum, Cumprod and CumulativeLogsumexp.
-#include "kernels/reduction.h"
-#include "kernels/wrapping.h"
+#include "kernels/sum_reducer.h"
 
 namespace leat {
 namespace {
-
-struct Sum {
-  template <class T>
-  LEAT_DEVICE static T identity() {
-    return T(0);
-  }
-  template <class T>
-  LEAT_DEVICE static T combine(T a, T b) {
-    return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
-  }
-};
 
 struct Product {
   template <class T>
@@ -123,7 +111,7 @@ const Op cumsum_op{{
         [](Gradient& g) {
           g.dx(0) = cumsum(g.dy(), g.x(1), g.attr<bool>("exclusive"), !g.attr<bool>("reverse"));
         },
-    .kernels = scan_kernels_with_complex<Sum>(),
+    .kernels = scan_kernels_with_complex<SumReducer>(),
     .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), Tensor::scalar(1)},
                   .outputs = {floats({2, 3}, {1, 3, 6, 4, 9, 15})}}},
     .value_inputs = {1},

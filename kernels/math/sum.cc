@@ -1,21 +1,9 @@
 // leat: cpu+cuda
 // Sum and Mean.
-#include "kernels/reduction.h"
-#include "kernels/wrapping.h"
+#include "kernels/sum_reducer.h"
 
 namespace leat {
 namespace {
-
-struct SumReducer : Reducer {
-  template <class T>
-  LEAT_DEVICE static T identity() {
-    return T(0);
-  }
-  template <class T>
-  LEAT_DEVICE static T combine(T a, T b) {
-    return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
-  }
-};
 
 // Integers are added up in 64 bits: the mean of many bytes is a byte.
 struct MeanReducer : SumReducer {

@@ -7,8 +7,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/elementwise.h"
 #include "kernels/examples.h"
-#include "kernels/reduction.h"
-#include "kernels/wrapping.h"
+#include "kernels/sum_reducer.h"
 
 namespace leat {
 namespace {
@@ -35,17 +34,6 @@ struct Add {
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
     return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
-  }
-};
-
-struct SumReducer : Reducer {
-  template <class T>
-  LEAT_DEVICE static T identity() {
-    return T(0);
-  }
-  template <class T>
-  LEAT_DEVICE static T combine(T a, T b) {
-    return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
   }
 };
 

@@ -38,9 +38,8 @@ BoundKernel bind_convolution(ConvolutionPass pass, const Convolution& convolutio
 // the extents alone, not on the number of threads: equal inputs give equal results.
 class FloatConvolution {
  public:
-  // No part takes much longer than `flops_per_part`, unless it is a single row (or plane).
-  FloatConvolution(ConvolutionPass pass, const Convolution& convolution,
-                   double flops_per_part = 2e9);
+  // No part takes longer than some hundredths of a second, unless it is a single row (or plane).
+  FloatConvolution(ConvolutionPass pass, const Convolution& convolution);
   // In about so many parts.
   FloatConvolution(ConvolutionPass pass, const Convolution& convolution, int64_t parts);
   size_t workspace_bytes() const;
@@ -66,6 +65,7 @@ class ConvolutionProduct {
 
  private:
   void lay_out(Stream& stream, const float* x, float* patches) const;
+  void lay_out_row(int64_t at, const float* x, float* to) const;
 
   Sgemm product_;
   Convolution c_;

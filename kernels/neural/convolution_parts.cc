@@ -16,6 +16,7 @@ namespace {
 
 // Rough rates of one core.
 constexpr double flops_per_second = 150e9, bytes_per_second = 12e9;
+constexpr double most_flops = 2e9;  // of a part
 // oneDNN has no kernel for the filters of depthwise convolutions other than 3 by 3.
 constexpr double slow_flops_per_second = 6e9;
 // A part is worth a second thread, and much more than what its sum with the others costs if it is
@@ -48,6 +49,7 @@ double seconds_of(ConvolutionPass pass, const Convolution& c) {
   return std::max(c.flops() / flops_per_second, bytes / bytes_per_second);
 }
 
+// For the threads, and so that no part holds one for long.
 int64_t parts_of(ConvolutionPass pass, const Convolution& c) {
   double least = least_seconds;
   const int64_t filter = c.filter_elements();
@@ -57,7 +59,8 @@ int64_t parts_of(ConvolutionPass pass, const Convolution& c) {
   }
   const auto wanted = static_cast<uint64_t>(
       std::clamp(seconds_of(pass, c) / least, 1.0, static_cast<double>(most_at_once)));
-  return static_cast<int64_t>(std::bit_floor(wanted));
+  return std::max(static_cast<int64_t>(std::bit_floor(wanted)),
+                  static_cast<int64_t>(std::ceil(c.flops() / most_flops)));
 }
 
 // Cuts `part` to the outputs [begin, end) of the window; returns its first input. It has no inputs
@@ -74,7 +77,7 @@ int64_t cut_outputs(Window& part, const Window& whole, int64_t begin, int64_t en
 }
 
 // Cuts `part` to the inputs [begin, end), where the first output that sees one of them must not
-// begin behind `begin`; returns that output. It has no outputs if none sees them.
+// begin after `begin`; returns that output. It has no outputs if none sees them.
 int64_t cut_inputs(Window& part, const Window& whole, int64_t begin, int64_t end) {
   const int64_t reach = (whole.size - 1) * whole.dilation;
   const int64_t before_reach = begin + whole.before - reach;
@@ -182,11 +185,8 @@ void FloatConvolution::Parts::add_bands(const Convolution& c, int64_t per_image)
   }
 }
 
-FloatConvolution::FloatConvolution(ConvolutionPass pass, const Convolution& c,
-                                   double flops_per_part)
-    : FloatConvolution(pass, c,
-                       std::max(parts_of(pass, c),
-                                static_cast<int64_t>(std::ceil(c.flops() / flops_per_part)))) {}
+FloatConvolution::FloatConvolution(ConvolutionPass pass, const Convolution& c)
+    : FloatConvolution(pass, c, parts_of(pass, c)) {}
 
 FloatConvolution::FloatConvolution(ConvolutionPass pass, const Convolution& c, int64_t wanted) {
   for (const Window& w : {c.planes, c.height, c.width}) check_int_arithmetic(w);

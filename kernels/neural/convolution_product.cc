@@ -69,34 +69,34 @@ size_t ConvolutionProduct::workspace_bytes() const {
 
 // The inputs that each place of the output sees, one row per place.
 void ConvolutionProduct::lay_out(Stream& stream, const float* x, float* patches) const {
+  const int64_t row = c_.width.out * c_.taps() * c_.in_channels;
+  stream.parallel_for(c_.batch * c_.planes.out * c_.height.out, 1 + (1 << 15) / row,
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t at = begin; at < end; ++at) {
+                          StepEnd::pace(row);
+                          lay_out_row(at, x, patches + at * row);
+                        }
+                      });
+}
+
+// Of row `at` of the output, through all images and planes.
+void ConvolutionProduct::lay_out_row(int64_t at, const float* x, float* to) const {
   const Window &d = c_.planes, &h = c_.height, &w = c_.width;
-  const int64_t channels = c_.in_channels, row = c_.taps() * channels;
-  stream.parallel_for(
-      c_.batch * d.out * h.out, 1 + (1 << 15) / (w.out * row), [&](int64_t begin, int64_t end) {
-        for (int64_t at = begin; at < end; ++at) {
-          const int64_t oy = at % h.out, oz = at / h.out % d.out, image = at / h.out / d.out;
-          float* to = patches + at * w.out * row;
-          StepEnd::pace(w.out * row);
-          for (int64_t ox = 0; ox < w.out; ++ox) {
-            for (int64_t kz = 0; kz < d.size; ++kz) {
-              const int64_t z = d.input_of(oz, kz);
-              for (int64_t ky = 0; ky < h.size; ++ky) {
-                const int64_t y = h.input_of(oy, ky);
-                const bool is_row = z >= 0 && z < d.in && y >= 0 && y < h.in;
-                const float* from = x + ((image * d.in + z) * h.in + y) * w.in * channels;
-                for (int64_t kx = 0; kx < w.size; ++kx, to += channels) {
-                  const int64_t column = w.input_of(ox, kx);
-                  if (is_row && column >= 0 && column < w.in) {
-                    std::memcpy(to, from + column * channels, channels * sizeof(float));
-                  } else {
-                    std::memset(to, 0, channels * sizeof(float));
-                  }
-                }
-              }
-            }
-          }
-        }
-      });
+  const int64_t oy = at % h.out, oz = at / h.out % d.out, image = at / h.out / d.out;
+  const int64_t channels = c_.in_channels;
+  const auto is_within = [](int64_t i, int64_t extent) { return i >= 0 && i < extent; };
+  for (int64_t ox = 0; ox < w.out; ++ox) {
+    for (int64_t tap = 0; tap < c_.taps(); ++tap, to += channels) {
+      const int64_t z = d.input_of(oz, tap / w.size / h.size),
+                    y = h.input_of(oy, tap / w.size % h.size), x_at = w.input_of(ox, tap % w.size);
+      if (is_within(z, d.in) && is_within(y, h.in) && is_within(x_at, w.in)) {
+        const int64_t pixel = ((image * d.in + z) * h.in + y) * w.in + x_at;
+        std::memcpy(to, x + pixel * channels, channels * sizeof(float));
+      } else {
+        std::memset(to, 0, channels * sizeof(float));
+      }
+    }
+  }
 }
 
 void ConvolutionProduct::operator()(Stream& stream, const float* a, const float* b, float* out,

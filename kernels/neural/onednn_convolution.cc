@@ -2,6 +2,7 @@
 #include "kernels/neural/onednn_convolution.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 namespace leat {
@@ -36,6 +37,15 @@ Dims filter_dims(const Convolution& c) {
   return dims;
 }
 
+// How many neighbours along the first dimension lie together: a cut must not go through them.
+int64_t inner_block(const memory::desc& desc) {
+  const dnnl_blocking_desc_t& layout = desc.data.format_desc.blocking;
+  int64_t out = 1;
+  for (int i = 0; i < layout.inner_nblks; ++i)
+    if (layout.inner_idxs[i] == 0) out *= layout.inner_blks[i];
+  return out;
+}
+
 }  // namespace
 
 void check_int_arithmetic(const Window& w) {
@@ -65,9 +75,8 @@ FilterReorder::FilterReorder(const memory::desc& from, const memory::desc& to, b
   for (const int64_t extent : dims) elements *= extent;
   // The output channels come first if there are no groups.
   const int64_t channels = dims[0], wanted = std::max<int64_t>(1, elements / elements_per_block);
-  const int64_t block = has_groups ? channels
-                                   : (channels / wanted + channels_of_block - 1) /
-                                         channels_of_block * channels_of_block;
+  const int64_t unit = std::lcm(channels_of_block, std::lcm(inner_block(from), inner_block(to)));
+  const int64_t block = has_groups ? channels : (channels / wanted + unit - 1) / unit * unit;
   Dims offsets(dims.size(), 0);
   for (int64_t& at = offsets[0]; at < channels; at += dims[0]) {
     dims[0] = std::min(block, channels - at);

@@ -86,15 +86,15 @@ template <class T, class C>
 LEAT_INLINE inline void exponentiate_rows(const T* x, int64_t rows, int64_t columns, C* y, C* max,
                                           C* sum) {
   constexpr int64_t short_row = 4 * lanes;
-  for (int64_t r = 0; r < rows; ++r) {
-    max[r] = lane_max<C>(x + r * columns, columns);
-    if (columns >= short_row) {
+  for (int64_t r = 0; r < rows; ++r) max[r] = lane_max<C>(x + r * columns, columns);
+  if (columns >= short_row) {
+    for (int64_t r = 0; r < rows; ++r)
       sum[r] = exponentiate(x + r * columns, columns, max[r], y + r * columns);
-      continue;
-    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = r * columns; i < (r + 1) * columns; ++i) y[i] = C(x[i]) - max[r];
   }
-  if (columns >= short_row) return;
   for (int64_t i = 0; i < rows * columns; ++i) y[i] = std::exp(y[i]);
   for (int64_t r = 0; r < rows; ++r) sum[r] = lane_sum(y + r * columns, columns);
 }

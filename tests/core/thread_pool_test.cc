@@ -226,7 +226,7 @@ TEST(ThreadPool, LoopsRunWithoutAThreadThatSeemsToHaveLostItsCore) {
     std::atomic<bool> out{false};
     pool.parallel_for(4, 1, [&](int64_t, int64_t) {
       if (std::this_thread::get_id() != caller) out = true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the other thread may come
     });
     return out.load();
   };

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "core/device.h"
@@ -73,6 +74,12 @@ const Case cases[] = {
       .out_channels = 7,
       .height = window(4, 1, 1, 1, 0, 0),
       .width = window(6, 1, 1, 1, 0, 0)}},
+    {"FilterInBlocks",
+     {.batch = 1,
+      .in_channels = 201,  // neither fills its last vector
+      .out_channels = 403,
+      .height = window(5, 3, 1, 1, 1, 1),
+      .width = window(5, 3, 1, 1, 1, 1)}},
     {"Volume",
      {.batch = 2,
       .in_channels = 4,
@@ -97,6 +104,7 @@ std::vector<float> run(const Run& run, Stream& stream, const std::vector<float>&
                        const std::vector<float>& b, int64_t n) {
   std::vector<float> out(n, NAN);
   const auto workspace = Buffer::allocate(run.workspace_bytes() + 64);
+  std::memset(workspace->data(), 0xff, workspace->bytes());  // NaN: nothing is there before
   run(stream, a.data(), b.data(), out.data(), workspace->data());
   return out;
 }

@@ -181,17 +181,17 @@ double independent_ratio(int threads) {
 // Times of each node in µs, over all rounds.
 class Times {
  public:
-  Times(const Graph& graph, int threads, const std::vector<const Node*>& nodes) : nodes_(nodes) {
-    // As they are: simplified or fused nodes would be others.
-    session_.emplace(graph, SessionOptions{.simplify = false, .threads = threads});
-    session_->initialize();
+  // The nodes run as they are: simplified or fused ones would be others.
+  Times(const Graph& graph, int threads, const std::vector<const Node*>& nodes)
+      : nodes_(nodes), session_(graph, {.simplify = false, .threads = threads}) {
+    session_.initialize();
   }
 
   void take() {
     for (const Node* node : nodes_) {
       for (int i = 0; i < 3; ++i) {
         RunMetadata metadata;
-        session_->run({}, {}, {*node}, {.trace = true}, &metadata);
+        session_.run({}, {}, {*node}, {.trace = true}, &metadata);
         for (const TraceEvent& event : metadata.events) {
           if (event.node == node->name && i > 0)
             times_[event.node].push_back(static_cast<double>(event.end_ns - event.start_ns) * 1e-3);
@@ -209,7 +209,7 @@ class Times {
 
  private:
   const std::vector<const Node*>& nodes_;
-  std::optional<Session> session_;
+  Session session_;
   std::map<std::string, std::vector<double>> times_;
 };
 
@@ -219,6 +219,7 @@ void run(const Flags& flags) {
   std::vector<const Node*> nodes;
   for (const Node* node : all.all())
     if (node->name.find(flags.only) != std::string::npos) nodes.push_back(node);
+  check(!nodes.empty(), "no node's name has the part '", flags.only, "'");
   Times one(graph, 1, nodes), many(graph, flags.threads, nodes);
   std::optional<bench::BusyCore> busy;
   if (flags.busy) busy.emplace();
@@ -243,10 +244,8 @@ void run(const Flags& flags) {
     std::printf("%-48s %10s %10s %6.2f\n", "threads that share nothing", "", "",
                 independent[independent.size() / 2]);
   }
-  if (!ratios.empty()) {
-    std::printf("%zu nodes: ratio %.2f to %.2f, median %.2f\n", ratios.size(), ratios.front(),
-                ratios.back(), ratios[ratios.size() / 2]);
-  }
+  std::printf("%zu nodes: ratio %.2f to %.2f, median %.2f\n", ratios.size(), ratios.front(),
+              ratios.back(), ratios[ratios.size() / 2]);
 }
 
 }  // namespace

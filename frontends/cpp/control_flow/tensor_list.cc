@@ -5,21 +5,11 @@
 namespace leat {
 namespace {
 
-// As these ops take it: -1 for what is not known.
-Output shape_input(Graph& graph, const Shape& shape, Location at) {
-  if (!shape.has_rank()) return constant(graph, -1, "element_shape", at);
-  Tensor extents(i32, {shape.rank()});
-  for (int i = 0; i < shape.rank(); ++i)
-    extents.data<int32_t>()[i] = static_cast<int32_t>(shape[i]);
-  return constant(graph, std::move(extents), "element_shape", at);
-}
-
 Output new_list(Graph& graph, DType dtype, const Shape& shape, const Operand& size, Location at) {
   const Output count = size.as(graph, i32);
   check(count.dtype() == i32, "a TensorList (", at, "): its size must be int32, got ",
         count.dtype());
-  return op("TensorListReserve", {shape_input(graph, shape, at), count}, {{"element_dtype", dtype}},
-            at);
+  return tensor_list::reserve(graph, dtype, shape, count, at);
 }
 
 }  // namespace
@@ -64,16 +54,12 @@ std::pair<TensorList, Output> TensorList::pop_back(Location at) const {
 }
 
 Output TensorList::get(const Operand& i, Location at) const {
-  return op("TensorListGetItem",
-            {*this, i.as(graph(), i32), shape_input(graph(), element_shape_, at)},
-            {{"element_dtype", element_dtype_}}, at);
+  return tensor_list::get(*this, i.as(graph(), i32), element_dtype_, element_shape_, at);
 }
 
 TensorList TensorList::set(const Operand& i, Output element, Location at) const {
   check_element("set", element, at);
-  return {op("TensorListSetItem", {*this, i.as(graph(), i32), element},
-             {{"element_dtype", element_dtype_}}, at),
-          element_dtype_, element_shape_};
+  return {tensor_list::set(*this, i.as(graph(), i32), element, at), element_dtype_, element_shape_};
 }
 
 Output TensorList::size(Location at) const { return op("TensorListLength", {*this}, {}, at); }

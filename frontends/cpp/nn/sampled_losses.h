@@ -16,7 +16,7 @@ struct SampledLossOptions {
 // ones (Gutmann and Hyvärinen, AISTATS 2010; Mnih and Teh, ICML 2012). weights: [classes, size],
 // biases: [classes], labels: int64 [batch] or [batch, 1], inputs: [batch, size]; result: [batch].
 // Classes are drawn by LogUniformCandidateSampler, so number them by falling frequency. As
-// tf.nn.nce_loss, which has labels first as well.
+// tf.nn.nce_loss, with its order of the arguments.
 Output nce_loss(Output weights, Output biases, Output labels, Output inputs,
                 const SampledLossOptions& options = {}, Location at = here());
 // The cross entropy of a softmax over the class and the drawn ones, without drawn ones that happen

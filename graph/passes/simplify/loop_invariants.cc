@@ -146,9 +146,10 @@ class PartInvariants {
         continue;
       }
       const bool fits = !infer_shapes_or_defer(node).has_value();
-      if (fits && is_faster_with_plain_b(node) && is_constant[node.inputs[1].node->id])
-        turned_.insert(&node);
       const bool waits = !std::ranges::all_of(node.control_inputs, is_there_at_the_start);
+      if (fits && is_faster_with_plain_b(node) && is_constant[node.inputs[1].node->id] &&
+          (waits || !is_constant[node.inputs[0].node->id]))  // else the whole product leaves
+        turned_.insert(&node);
       if (node.is("Const")) is_constant[node.id] = !waits;
       if (!fits || waits || !is_pure(node) || node.inputs.empty() || node.num_outputs() != 1)
         continue;
