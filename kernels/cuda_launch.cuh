@@ -13,6 +13,7 @@
 #include "core/kernel.h"
 #include "kernels/broadcast.h"
 #include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/types.h"
 
 #define LEAT_DEVICE __device__ __forceinline__
@@ -33,7 +34,7 @@ namespace cuda {
 inline constexpr int threads_per_block = 256;
 
 inline unsigned blocks_for(int64_t threads) {
-  return static_cast<unsigned>((threads + threads_per_block - 1) / threads_per_block);
+  return as_blocks((threads + threads_per_block - 1) / threads_per_block);
 }
 
 template <class T>
@@ -147,13 +148,12 @@ struct ElementwiseLaunch {
     if (plan.rank == 1 && aligned) {
       const unsigned repeated = (0u | ... | (plan.strides[Index][0] == 0 ? 1u << Index : 0u));
       const int64_t threads = (plan.elements + width - 1) / width;
-      flat_kernel<F, Out, In...><<<blocks_for(threads), threads_per_block, 0, stream>>>(
-          f, plan.elements, repeated, out, arguments.input<In>(Index)...);
+      launch(flat_kernel<F, Out, In...>, blocks_for(threads), threads_per_block, 0, stream, f,
+             plan.elements, repeated, out, arguments.input<In>(Index)...);
     } else {
-      strided_kernel<F, Out, In...><<<blocks_for(plan.elements), threads_per_block, 0, stream>>>(
-          f, plan, out, arguments.input<In>(Index)...);
+      launch(strided_kernel<F, Out, In...>, blocks_for(plan.elements), threads_per_block, 0, stream,
+             f, plan, out, arguments.input<In>(Index)...);
     }
-    check_launch();
   }
 };
 
@@ -231,10 +231,9 @@ BoundKernel bind_indexed(const KernelRequest& request, int64_t n, int64_t /*cost
   check_internal(num_inputs <= Pointers::max_inputs && num_outputs <= Pointers::max_outputs,
                  request.node.op, " has too many inputs or outputs for an indexed kernel");
   return BoundKernel::of([n, f, num_inputs, num_outputs](const Arguments& arguments) {
-    cuda::indexed_kernel<F>
-        <<<cuda::blocks_for(n), cuda::threads_per_block, 0, cuda_stream(arguments)>>>(
-            n, f, cuda::copy_pointers(arguments, num_inputs, num_outputs));
-    cuda::check_launch();
+    cuda::launch(cuda::indexed_kernel<F>, cuda::blocks_for(n), cuda::threads_per_block, 0,
+                 cuda_stream(arguments), n, f,
+                 cuda::copy_pointers(arguments, num_inputs, num_outputs));
   });
 }
 
@@ -251,11 +250,9 @@ BoundKernel bind_fold(int count, int64_t elements) {
       if (first > 0)
         terms.in[n++] = out;  // more than one launch takes: continue from the previous result
       while (n < cuda::max_terms && first < count) terms.in[n++] = arguments.input<T>(first++);
-      cuda::fold_kernel<F, T>
-          <<<cuda::blocks_for(elements), cuda::threads_per_block, 0, cuda_stream(arguments)>>>(
-              n, elements, terms, out);
+      cuda::launch(cuda::fold_kernel<F, T>, cuda::blocks_for(elements), cuda::threads_per_block, 0,
+                   cuda_stream(arguments), n, elements, terms, out);
     }
-    cuda::check_launch();
   });
 }
 

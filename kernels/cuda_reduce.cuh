@@ -130,18 +130,16 @@ BoundKernel bind_reduction(const ReductionPlan& plan) {
     C* partial = static_cast<C*>(arguments.workspace);
     const dim3 grid(cuda::blocks_for(plan.outputs * team), chunks);
     if (rows) {
-      cuda::reduce_rows<R, T>
-          <<<grid, cuda::threads_per_block, 0, stream>>>(plan, team, in, out, partial);
+      cuda::launch(cuda::reduce_rows<R, T>, grid, cuda::threads_per_block, 0, stream, plan, team,
+                   in, out, partial);
     } else {
-      cuda::reduce_columns<R, T>
-          <<<grid, cuda::threads_per_block, 0, stream>>>(plan, in, out, partial);
+      cuda::launch(cuda::reduce_columns<R, T>, grid, cuda::threads_per_block, 0, stream, plan, in,
+                   out, partial);
     }
     if (chunks > 1) {
-      cuda::combine_chunks<R, T>
-          <<<cuda::blocks_for(plan.outputs), cuda::threads_per_block, 0, stream>>>(plan, chunks,
-                                                                                   partial, out);
+      cuda::launch(cuda::combine_chunks<R, T>, cuda::blocks_for(plan.outputs),
+                   cuda::threads_per_block, 0, stream, plan, chunks, partial, out);
     }
-    cuda::check_launch();
   });
   if (chunks > 1) kernel.workspace_bytes = static_cast<size_t>(chunks) * plan.outputs * sizeof(C);
   return kernel;

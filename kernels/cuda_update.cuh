@@ -62,15 +62,12 @@ BoundKernel bind_update(const KernelRequest& request, const UpdatePlan& plan) {
     const Pointers pointers = cuda::copy_pointers(arguments, num_inputs, 0);
     const cudaStream_t stream = cuda_stream(arguments);
     if (plan.indices < 0) {
-      cuda::update_kernel<Rule, T>
-          <<<cuda::blocks_for(plan.row_elements), cuda::threads_per_block, 0, stream>>>(plan,
-                                                                                        pointers);
+      cuda::launch(cuda::update_kernel<Rule, T>, cuda::blocks_for(plan.row_elements),
+                   cuda::threads_per_block, 0, stream, plan, pointers);
     } else {
-      cuda::update_rows_kernel<Rule, T>
-          <<<static_cast<unsigned>(plan.count), cuda::threads_per_block, 0, stream>>>(plan,
-                                                                                      pointers);
+      cuda::launch(cuda::update_rows_kernel<Rule, T>, cuda::as_blocks(plan.count),
+                   cuda::threads_per_block, 0, stream, plan, pointers);
     }
-    cuda::check_launch();
   });
 }
 

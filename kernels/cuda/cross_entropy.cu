@@ -75,10 +75,9 @@ BoundKernel prepare_dense(const KernelRequest& request) {
   return visit_type(FloatTypes{}, request.inputs[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return BoundKernel::of([rows, columns, x, label](const Arguments& a) {
-      dense_kernel<T>
-          <<<static_cast<unsigned>(rows), cuda::row_threads(columns), 0, cuda_stream(a)>>>(
-              columns, x, label, a.input<T>(0), a.input<T>(1), a.output<T>(0), a.output<T>(1));
-      cuda::check_launch();
+      cuda::launch(dense_kernel<T>, cuda::as_blocks(rows), cuda::row_threads(columns), 0,
+                   cuda_stream(a), columns, x, label, a.input<T>(0), a.input<T>(1), a.output<T>(0),
+                   a.output<T>(1));
     });
   });
 }
@@ -93,10 +92,9 @@ BoundKernel prepare_sparse(const KernelRequest& request) {
     return visit_type(Types<int32_t, int64_t>{}, request.inputs[1].dtype, [&](auto label_tag) {
       using Label = typename decltype(label_tag)::type;
       return BoundKernel::of([rows, columns](const Arguments& a) {
-        sparse_kernel<T, Label>
-            <<<static_cast<unsigned>(rows), cuda::row_threads(columns), 0, cuda_stream(a)>>>(
-                columns, a.input<T>(0), a.input<Label>(1), a.output<T>(0), a.output<T>(1));
-        cuda::check_launch();
+        cuda::launch(sparse_kernel<T, Label>, cuda::as_blocks(rows), cuda::row_threads(columns), 0,
+                     cuda_stream(a), columns, a.input<T>(0), a.input<Label>(1), a.output<T>(0),
+                     a.output<T>(1));
       });
     });
   });

@@ -32,8 +32,6 @@ namespace cuda {
 
 // INTERNAL (RESOURCE_EXHAUSTED if memory is short) with CUDA's text and the operation.
 void check_cuda(cudaError_t error, const char* what);
-// After <<<>>>: checks that the launch was enqueued.
-inline void check_launch() { check_cuda(cudaGetLastError(), "kernel launch"); }
 
 }  // namespace cuda
 }  // namespace leat

@@ -31,10 +31,9 @@ BoundKernel prepare(const KernelRequest& request) {
   BoundKernel bound = visit_type(FloatTypes{}, request.inputs[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return BoundKernel::of([rows, columns](const Arguments& arguments) {
-      softmax_kernel<logarithm, T>
-          <<<static_cast<unsigned>(rows), cuda::row_threads(columns), 0, cuda_stream(arguments)>>>(
-              columns, arguments.input<T>(0), arguments.output<T>());
-      cuda::check_launch();
+      cuda::launch(softmax_kernel<logarithm, T>, cuda::as_blocks(rows), cuda::row_threads(columns),
+                   0, cuda_stream(arguments), columns, arguments.input<T>(0),
+                   arguments.output<T>());
     });
   });
   bound.may_share = {{0, 0}};
