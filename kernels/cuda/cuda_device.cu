@@ -15,10 +15,10 @@
 
 namespace leat {
 
-cudaStream_t cuda_stream(const Arguments& arguments) {
-  const auto* stream = static_cast<const CudaStream*>(arguments.stream);
-  cuda::check_cuda(cudaSetDevice(stream->ordinal()), "cudaSetDevice");
-  return stream->handle();
+cudaStream_t cuda_stream(const Stream& stream) {
+  const auto& own = static_cast<const CudaStream&>(stream);
+  cuda::check_cuda(cudaSetDevice(own.ordinal()), "cudaSetDevice");
+  return own.handle();
 }
 
 void cuda::check_cuda(cudaError_t error, const char* what) {
@@ -122,7 +122,13 @@ class CompletionThread {
       check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
                  "cudaEventCreate");
     }
-    check_cuda(cudaEventRecord(event, stream), "cudaEventRecord");
+    if (const cudaError_t error = cudaEventRecord(event, stream); error != cudaSuccess) {
+      {
+        const std::lock_guard lock(mutex_);
+        unused_.push_back(event);
+      }
+      check_cuda(error, "cudaEventRecord");
+    }
     {
       const std::lock_guard lock(mutex_);
       waiting_.push_back({event, std::move(done)});
@@ -192,7 +198,6 @@ class CudaDevice : public Device {
   }
   ~CudaDevice() override { (void)cudaStreamSynchronize(stream_.handle()); }
 
-  int ordinal() const { return ordinal_; }
   int64_t memory_limit() const override { return static_cast<int64_t>(properties_.totalGlobalMem); }
 
   // Everything runs in order on one stream, so a block that is given back may be handed out at
@@ -207,21 +212,17 @@ class CudaDevice : public Device {
   // Through pinned memory: a copy from or to pageable memory would make the calling thread wait.
   void copy_from_host(const void* host, void* device, size_t bytes, Done done) override {
     if (bytes == 0) return when_finished(std::move(done));
-    void* pinned = pinned_.take(bytes);
-    std::memcpy(pinned, host, bytes);
-    copy(pinned, device, bytes, cudaMemcpyHostToDevice);
-    when_finished([this, pinned, done = std::move(done)](const Status& status) {
-      pinned_.give_back(pinned);
-      done(status);
-    });
+    const Pinned pinned = take_pinned(bytes);
+    std::memcpy(pinned.get(), host, bytes);
+    copy(pinned.get(), device, bytes, cudaMemcpyHostToDevice);
+    when_copied([pinned, done = std::move(done)](const Status& status) { done(status); });
   }
   void copy_to_host(const void* device, void* host, size_t bytes, Done done) override {
     if (bytes == 0) return when_finished(std::move(done));
-    void* pinned = pinned_.take(bytes);
-    copy(device, pinned, bytes, cudaMemcpyDeviceToHost);
-    when_finished([this, pinned, host, bytes, done = std::move(done)](const Status& status) {
-      if (status.is_ok()) std::memcpy(host, pinned, bytes);
-      pinned_.give_back(pinned);
+    const Pinned pinned = take_pinned(bytes);
+    copy(device, pinned.get(), bytes, cudaMemcpyDeviceToHost);
+    when_copied([pinned, host, bytes, done = std::move(done)](const Status& status) {
+      if (status.is_ok()) std::memcpy(host, pinned.get(), bytes);
       done(status);
     });
   }
@@ -234,6 +235,22 @@ class CudaDevice : public Device {
   }
 
  private:
+  // Goes back to its pool with the last copy of the handle, whoever throws before.
+  using Pinned = std::shared_ptr<void>;
+  Pinned take_pinned(size_t bytes) {
+    return {pinned_.take(bytes), [this](void* block) { pinned_.give_back(block); }};
+  }
+
+  // `done` holds pinned memory that a copy on the stream uses.
+  void when_copied(Done done) {
+    try {
+      when_finished(std::move(done));
+    } catch (...) {
+      (void)cudaStreamSynchronize(stream_.handle());  // else others get it while it is copied
+      throw;
+    }
+  }
+
   void copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind) {
     check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
     check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream_.handle()), "cudaMemcpyAsync");
@@ -251,7 +268,7 @@ class CudaDevice : public Device {
 
 int cuda_ordinal(Device& device) {
   check_internal(device.type() == DeviceType::gpu, device.name(), " is not a GPU");
-  return static_cast<CudaDevice&>(device).ordinal();
+  return static_cast<CudaStream&>(device.stream()).ordinal();
 }
 
 }  // namespace leat

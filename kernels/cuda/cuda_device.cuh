@@ -11,7 +11,12 @@ namespace leat {
 
 class CudaStream : public Stream {
  public:
+  // Takes over the handle.
   CudaStream(int ordinal, cudaStream_t handle) : ordinal_(ordinal), handle_(handle) {}
+  ~CudaStream() override {
+    (void)cudaSetDevice(ordinal_);
+    (void)cudaStreamDestroy(handle_);
+  }
   void* native() const override { return handle_; }
   int ordinal() const { return ordinal_; }
   cudaStream_t handle() const { return handle_; }
@@ -23,9 +28,12 @@ class CudaStream : public Stream {
 
 // The stream that a bound function enqueues on. Makes the stream's device current in this thread,
 // as launches require.
-cudaStream_t cuda_stream(const Arguments& arguments);
+cudaStream_t cuda_stream(const Stream& stream);
+inline cudaStream_t cuda_stream(const Arguments& arguments) {
+  return cuda_stream(*arguments.stream);
+}
 
-// The number of a device made by this plug-in.
+// The number of a device made by this plug-in, or of one that passes on its stream.
 int cuda_ordinal(Device& device);
 
 namespace cuda {

@@ -1,175 +1,129 @@
-// MatMul on the GPU: cuBLASLt. `prepare` chooses descriptors and the algorithm, and the workspace
-// is ours, so the call itself only enqueues.
-#include <cublasLt.h>
-
-#include <map>
+// MatMul, BatchMatMul and BatchMatMulV2 on the GPU: shapes here, the products by whoever makes them
+// (product.h).
+#include <algorithm>
 #include <memory>
-#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "graph/op_def.h"
-#include "kernels/cuda_launch.cuh"
+#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/product.h"
+#include "kernels/linear_algebra/matrix_batch.h"
+#include "kernels/types.h"
 
 namespace leat {
 namespace {
 
-void check_blas(cublasStatus_t status, const char* what) {
-  check_internal(status == CUBLAS_STATUS_SUCCESS, "cuBLASLt: ", what,
-                 " failed: ", cublasLtGetStatusString(status));
+// A sum of no products.
+BoundKernel bind_zeros(const TensorSpec& output) {
+  const size_t bytes = static_cast<size_t>(output.shape.elements()) * dtype_size(output.dtype);
+  return BoundKernel::of([bytes](const Arguments& arguments) {
+    cuda::check_cuda(cudaMemsetAsync(arguments.outputs[0], 0, bytes, cuda_stream(arguments)),
+                     "cudaMemsetAsync");
+  });
 }
-
-// One handle per GPU, for the life of the process.
-cublasLtHandle_t handle_of(Device& device) {
-  static std::mutex mutex;
-  static std::map<int, cublasLtHandle_t> handles;
-  const int ordinal = cuda_ordinal(device);
-  // Also needed for the next use of the handle, the choice of an algorithm.
-  cuda::check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
-  const std::lock_guard lock(mutex);
-  cublasLtHandle_t& handle = handles[ordinal];
-  if (handle == nullptr) {
-    check_blas(cublasLtCreate(&handle), "cublasLtCreate");
-  }
-  return handle;
-}
-
-// The size that NVIDIA recommends for Hopper.
-constexpr size_t most_workspace = size_t{32} << 20;
-
-struct TypesOf {
-  cudaDataType_t data;
-  cudaDataType_t scale;
-  cublasComputeType_t compute;
-};
-
-TypesOf types_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
-    case DType::f16:
-      return {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case DType::bf16:
-      return {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    default:
-      return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-  }
-}
-
-// cuBLASLt is column-major, where our row-major matrix is its transpose: it computes productᵀ =
-// op(b)ᵀ op(a)ᵀ.
-class MatMul {
- public:
-  explicit MatMul(const KernelRequest& request)
-      : handle_(handle_of(request.device)), types_(types_of(request.inputs[0].dtype)) {
-    const Shape& a = request.inputs[0].shape;
-    const Shape& b = request.inputs[1].shape;
-    const Shape& product = request.outputs[0].shape;
-    const cublasOperation_t op_a = request.attr<bool>("transpose_a") ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasOperation_t op_b = request.attr<bool>("transpose_b") ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check_blas(cublasLtMatmulDescCreate(&operation_, types_.compute, types_.scale),
-               "cublasLtMatmulDescCreate");
-    set_operation(CUBLASLT_MATMUL_DESC_TRANSA, op_b);
-    set_operation(CUBLASLT_MATMUL_DESC_TRANSB, op_a);
-    first_ = layout(b);
-    second_ = layout(a);
-    product_ = layout(product);
-    choose_algorithm();
-  }
-  ~MatMul() {
-    (void)cublasLtMatrixLayoutDestroy(first_);
-    (void)cublasLtMatrixLayoutDestroy(second_);
-    (void)cublasLtMatrixLayoutDestroy(product_);
-    (void)cublasLtMatmulDescDestroy(operation_);
-  }
-  MatMul(const MatMul&) = delete;
-  MatMul& operator=(const MatMul&) = delete;
-
-  size_t workspace() const { return workspace_; }
-
-  void run(const Arguments& arguments) const {
-    const cudaStream_t stream = cuda_stream(arguments);
-    const double one_double = 1, zero_double = 0;
-    const float one_float = 1, zero_float = 0;
-    const bool wide = types_.scale == CUDA_R_64F;
-    const void* one = wide ? static_cast<const void*>(&one_double) : &one_float;
-    const void* zero = wide ? static_cast<const void*>(&zero_double) : &zero_float;
-    void* product = arguments.outputs[0];
-    check_blas(cublasLtMatmul(handle_, operation_, one, arguments.inputs[1], first_,
-                              arguments.inputs[0], second_, zero, product, product_, product,
-                              product_, &algorithm_, arguments.workspace, workspace_, stream),
-               "cublasLtMatmul");
-  }
-
- private:
-  void set_operation(cublasLtMatmulDescAttributes_t attribute, cublasOperation_t operation) {
-    check_blas(cublasLtMatmulDescSetAttribute(operation_, attribute, &operation, sizeof operation),
-               "cublasLtMatmulDescSetAttribute");
-  }
-
-  cublasLtMatrixLayout_t layout(const Shape& rows_by_columns) const {
-    cublasLtMatrixLayout_t out = nullptr;
-    check_blas(cublasLtMatrixLayoutCreate(&out, types_.data, rows_by_columns[1], rows_by_columns[0],
-                                          rows_by_columns[1]),
-               "cublasLtMatrixLayoutCreate");
-    return out;
-  }
-
-  void choose_algorithm() {
-    cublasLtMatmulPreference_t preference = nullptr;
-    check_blas(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-    const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
-      check_blas(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
-                 "cublasLtMatmulPreferenceSetAttribute");
-    };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{most_workspace});
-    for (auto alignment :
-         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      set(alignment, uint32_t{16});
-    }
-    cublasLtMatmulHeuristicResult_t best{};
-    int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        handle_, operation_, first_, second_, product_, product_, preference, 1, &best, &found);
-    (void)cublasLtMatmulPreferenceDestroy(preference);
-    check_blas(status, "cublasLtMatmulAlgoGetHeuristic");
-    check_internal(found > 0, "cuBLASLt has no algorithm for this product");
-    algorithm_ = best.algo;
-    workspace_ = best.workspaceSize;
-  }
-
-  cublasLtHandle_t handle_;
-  TypesOf types_;
-  cublasLtMatmulDesc_t operation_ = nullptr;
-  cublasLtMatrixLayout_t first_ = nullptr, second_ = nullptr, product_ = nullptr;
-  cublasLtMatmulAlgo_t algorithm_{};
-  size_t workspace_ = 0;
-};
 
 BoundKernel prepare(const KernelRequest& request) {
-  const Shape& product = request.outputs[0].shape;
-  if (product.elements() == 0) return {};
-  if (request.inputs[0].shape.elements() == 0) {  // an empty sum
-    const size_t bytes =
-        static_cast<size_t>(product.elements()) * dtype_size(request.outputs[0].dtype);
-    return BoundKernel::of([bytes](const Arguments& arguments) {
-      cuda::check_cuda(cudaMemsetAsync(arguments.outputs[0], 0, bytes, cuda_stream(arguments)),
-                       "cudaMemsetAsync");
-    });
-  }
-  const auto matmul = std::make_shared<const MatMul>(request);
-  return BoundKernel::of([matmul](const Arguments& arguments) { matmul->run(arguments); })
-      .with_workspace(matmul->workspace());
+  const Shape &a = request.inputs[0].shape, &out = request.outputs[0].shape;
+  if (out.elements() == 0) return {};
+  if (a.elements() == 0) return bind_zeros(request.outputs[0]);
+  const bool transpose_a = request.attr<bool>("transpose_a");
+  const std::shared_ptr<const Product> product =
+      make_product(request.device, {.dtype = request.inputs[0].dtype,
+                                    .m = out[0],
+                                    .n = out[1],
+                                    .k = a[transpose_a ? 0 : 1],
+                                    .transpose_a = transpose_a,
+                                    .transpose_b = request.attr<bool>("transpose_b")});
+  return BoundKernel::of([product](const Arguments& arguments) {
+           product->run({arguments.inputs[0], arguments.inputs[1], nullptr, arguments.outputs[0]},
+                        arguments.workspace, *arguments.stream);
+         })
+      .with_workspace(product->workspace_bytes());
 }
 
-std::vector<Kernel> kernels() {
+// Products whose operands are equally far apart: one call.
+struct Run {
+  std::shared_ptr<const Product> product;
+  int64_t a, b, out;  // bytes to the first matrices
+};
+
+// All in one if leading axes are equal or one operand has none; else as many as the broadcast
+// needs.
+std::vector<Run> plan_runs(Device& device, const ProductShape& one, const Tensor& of_a,
+                           const Tensor& of_b) {
+  const int64_t *a = of_a.data<int64_t>(), *b = of_b.data<int64_t>(), count = of_a.elements();
+  const auto size = static_cast<int64_t>(dtype_size(one.dtype));
+  std::vector<std::pair<ProductShape, std::shared_ptr<const Product>>> made;
+  std::vector<Run> runs;
+  for (int64_t first = 0, end; first < count; first = end) {
+    end = first + 1;
+    const int64_t step_a = end < count ? a[end] - a[first] : 0,
+                  step_b = end < count ? b[end] - b[first] : 0;
+    const bool is_forward = step_a >= 0 && step_b >= 0;
+    while (is_forward && end < count && a[end] - a[end - 1] == step_a &&
+           b[end] - b[end - 1] == step_b) {
+      ++end;
+    }
+    ProductShape shape = one;
+    shape.batch = end - first;
+    if (shape.batch > 1) {
+      shape.stride_a = step_a * one.m * one.k;
+      shape.stride_b = step_b * one.k * one.n;
+      shape.stride_out = one.m * one.n;
+    }
+    std::shared_ptr<const Product> product;
+    for (const auto& [known, it] : made) {
+      if (known == shape) product = it;
+    }
+    if (product == nullptr) {
+      product = make_product(device, shape);
+      made.emplace_back(shape, product);
+    }
+    runs.push_back({product, a[first] * one.m * one.k * size, b[first] * one.k * one.n * size,
+                    first * one.m * one.n * size});
+  }
+  return runs;
+}
+
+BoundKernel prepare_batch(const KernelRequest& request) {
+  const Shape &x = request.inputs[0].shape, &y = request.inputs[1].shape,
+              &out = request.outputs[0].shape;
+  if (out.elements() == 0) return {};
+  const bool transpose_x = request.attr<bool>("adj_x");
+  const ProductShape one{.dtype = request.inputs[0].dtype,
+                         .m = out[out.rank() - 2],
+                         .n = out[out.rank() - 1],
+                         .k = x[x.rank() - (transpose_x ? 2 : 1)],
+                         .transpose_a = transpose_x,
+                         .transpose_b = request.attr<bool>("adj_y")};
+  if (one.k == 0) return bind_zeros(request.outputs[0]);
+  const Shape batch = batch_of(out);
+  const std::vector<Run> runs = plan_runs(request.device, one, matrices_of(batch_of(x), batch),
+                                          matrices_of(batch_of(y), batch));
+  size_t workspace = 0;
+  for (const Run& run : runs) workspace = std::max(workspace, run.product->workspace_bytes());
+  return BoundKernel::of([runs](const Arguments& arguments) {
+           for (const Run& run : runs) {
+             run.product->run({arguments.input<char>(0) + run.a, arguments.input<char>(1) + run.b,
+                               nullptr, arguments.output<char>() + run.out},
+                              arguments.workspace, *arguments.stream);
+           }
+         })
+      .with_workspace(workspace);
+}
+
+std::vector<Kernel> kernels(Prepare prepare) {
   Kernel kernel;
   kernel.device = DeviceType::gpu;
   kernel.types = {{"T", FloatTypes::list()}};
-  kernel.prepare = prepare;
+  kernel.prepare = std::move(prepare);
   return {kernel};
 }
 
-const OpKernels matmul{"MatMul", kernels()};
+const OpKernels matmul{"MatMul", kernels(prepare)};
+const OpKernels batch_matmul{"BatchMatMul", kernels(prepare_batch)};
+const OpKernels batch_matmul_v2{"BatchMatMulV2", kernels(prepare_batch)};
 
 }  // namespace
 }  // namespace leat

@@ -7,30 +7,11 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/linear_algebra/matmul.h"
+#include "kernels/linear_algebra/matrix_batch.h"
 #include "kernels/one_thread.h"
 
 namespace leat {
 namespace {
-
-Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 2)); }
-
-// Which matrix of an operand belongs to each matrix of the product.
-Tensor matrices_of(const Shape& operand, const Shape& product) {
-  Tensor numbers(i64, {product.elements()});  // reports it if memory is short
-  int64_t* out = numbers.data<int64_t>();
-  std::fill_n(out, product.elements(), int64_t{0});
-  const int added = product.rank() - operand.rank();
-  for (int64_t b = 0; b < product.elements(); ++b) {
-    int64_t rest = b, stride = 1;
-    for (int axis = product.rank() - 1; axis >= added; --axis) {
-      const int64_t index = rest % product[axis];
-      rest /= product[axis];
-      if (operand[axis - added] != 1) out[b] += index * stride;
-      stride *= operand[axis - added];
-    }
-  }
-  return numbers;
-}
 
 BoundKernel prepare(const KernelRequest& request) {
   const Shape &x = request.inputs[0].shape, &y = request.inputs[1].shape,

@@ -13,6 +13,7 @@
 #include "graph/ops.h"
 #include "graph/refused_ops.h"
 #include "graph/shape_inference.h"
+#include "tests/kernels/agreement.h"
 #include "tests/kernels/rows.h"
 #include "tests/support/run_op.h"
 
@@ -26,28 +27,26 @@ const std::set<std::string, std::less<>> without_example = {
     "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "_Loop",
     "DatasetToGraph", "DatasetToGraphV2",
     // They leave no value behind, or they wait, or hold a graph; they have their own tests.
-    "_Fused",
-    "CollectiveBcastRecvV2",
-    "DestroyResourceOp", "GenerateVocabRemapping", "LoadAndRemapMatrix", "Save", "SaveSlices",
-    "Restore", "RestoreSlice", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "FIFOQueueV2",
-    "PaddingFIFOQueueV2", "RandomShuffleQueueV2", "QueueEnqueueV2", "QueueEnqueueManyV2",
-    "QueueDequeueV2", "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueCloseV2", "QueueSizeV2",
-    "QueueIsClosedV2", "ConditionalAccumulator", "AccumulatorApplyGradient",
-    "AccumulatorTakeGradient", "AccumulatorSetGlobalStep", "AccumulatorNumAccumulated",
-    "ResourceConditionalAccumulator", "ResourceAccumulatorApplyGradient",
-    "ResourceAccumulatorTakeGradient", "ResourceAccumulatorSetGlobalStep",
-    "ResourceAccumulatorNumAccumulated", "SparseConditionalAccumulator",
-    "SparseAccumulatorApplyGradient", "SparseAccumulatorTakeGradient", "HashTable", "HashTableV2",
-    "MutableHashTable", "MutableHashTableV2", "MutableHashTableOfTensors",
-    "MutableHashTableOfTensorsV2", "MutableDenseHashTable", "MutableDenseHashTableV2",
-    "InitializeTable", "InitializeTableV2", "InitializeTableFromTextFile",
-    "InitializeTableFromTextFileV2", "LookupTableFind", "LookupTableFindV2", "LookupTableInsert",
-    "LookupTableInsertV2", "LookupTableRemoveV2", "LookupTableExport", "LookupTableExportV2",
-    "LookupTableImport", "LookupTableImportV2", "LookupTableSize", "LookupTableSizeV2", "ReadFile",
-    "WriteFile", "MatchingFiles", "TextLineReaderV2", "TFRecordReaderV2",
-    "FixedLengthRecordReaderV2", "WholeFileReaderV2", "IdentityReaderV2", "ReaderReadV2",
-    "ReaderReadUpToV2", "ReaderNumRecordsProducedV2", "ReaderNumWorkUnitsCompletedV2",
-    "ReaderResetV2",
+    "_Fused", "CollectiveBcastRecvV2", "DestroyResourceOp", "GenerateVocabRemapping",
+    "LoadAndRemapMatrix", "Save", "SaveSlices", "Restore", "RestoreSlice", "SaveV2", "RestoreV2",
+    "MergeV2Checkpoints", "FIFOQueueV2", "PaddingFIFOQueueV2", "RandomShuffleQueueV2",
+    "QueueEnqueueV2", "QueueEnqueueManyV2", "QueueDequeueV2", "QueueDequeueManyV2",
+    "QueueDequeueUpToV2", "QueueCloseV2", "QueueSizeV2", "QueueIsClosedV2",
+    "ConditionalAccumulator", "AccumulatorApplyGradient", "AccumulatorTakeGradient",
+    "AccumulatorSetGlobalStep", "AccumulatorNumAccumulated", "ResourceConditionalAccumulator",
+    "ResourceAccumulatorApplyGradient", "ResourceAccumulatorTakeGradient",
+    "ResourceAccumulatorSetGlobalStep", "ResourceAccumulatorNumAccumulated",
+    "SparseConditionalAccumulator", "SparseAccumulatorApplyGradient",
+    "SparseAccumulatorTakeGradient", "HashTable", "HashTableV2", "MutableHashTable",
+    "MutableHashTableV2", "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2",
+    "MutableDenseHashTable", "MutableDenseHashTableV2", "InitializeTable", "InitializeTableV2",
+    "InitializeTableFromTextFile", "InitializeTableFromTextFileV2", "LookupTableFind",
+    "LookupTableFindV2", "LookupTableInsert", "LookupTableInsertV2", "LookupTableRemoveV2",
+    "LookupTableExport", "LookupTableExportV2", "LookupTableImport", "LookupTableImportV2",
+    "LookupTableSize", "LookupTableSizeV2", "ReadFile", "WriteFile", "MatchingFiles",
+    "TextLineReaderV2", "TFRecordReaderV2", "FixedLengthRecordReaderV2", "WholeFileReaderV2",
+    "IdentityReaderV2", "ReaderReadV2", "ReaderReadUpToV2", "ReaderNumRecordsProducedV2",
+    "ReaderNumWorkUnitsCompletedV2", "ReaderResetV2",
     // They work on state that a step makes: tests/tensorflow/loops_test.py.
     "StackV2", "StackPushV2", "StackPopV2", "StackCloseV2", "TensorArrayV3", "TensorArrayGradV3",
     "TensorArrayGradWithShape", "TensorArrayWriteV3", "TensorArrayReadV3", "TensorArrayGatherV3",
@@ -63,12 +62,11 @@ const std::set<std::string, std::less<>> without_example = {
     // Datasets are variants, iterators state: tests/runtime/datasets_test.cc,
     // tests/frontends/dataset_test.cc, tests/tensorflow/data_test.py, data_groups_test.py and
     // data_features_test.py.
-    "_HostDataset",
-    "TensorDataset", "TensorSliceDataset", "RangeDataset", "BatchDataset", "BatchDatasetV2",
-    "ParallelBatchDataset", "PaddedBatchDataset", "PaddedBatchDatasetV2", "RepeatDataset",
-    "TakeDataset", "SkipDataset", "ShardDataset", "ZipDataset", "ConcatenateDataset",
-    "CacheDataset", "PrefetchDataset", "OptionsDataset", "ModelDataset", "OptimizeDataset",
-    "OptimizeDatasetV2", "RewriteDataset", "AssertNextDataset", "ShuffleDataset",
+    "_HostDataset", "TensorDataset", "TensorSliceDataset", "RangeDataset", "BatchDataset",
+    "BatchDatasetV2", "ParallelBatchDataset", "PaddedBatchDataset", "PaddedBatchDatasetV2",
+    "RepeatDataset", "TakeDataset", "SkipDataset", "ShardDataset", "ZipDataset",
+    "ConcatenateDataset", "CacheDataset", "PrefetchDataset", "OptionsDataset", "ModelDataset",
+    "OptimizeDataset", "OptimizeDatasetV2", "RewriteDataset", "AssertNextDataset", "ShuffleDataset",
     "ShuffleAndRepeatDataset", "TextLineDataset", "TFRecordDataset", "FixedLengthRecordDataset",
     "FixedLengthRecordDatasetV2", "MapDataset", "ParallelMapDataset", "ParallelMapDatasetV2",
     "FilterDataset", "FlatMapDataset", "InterleaveDataset", "ParallelInterleaveDatasetV2",
@@ -139,48 +137,6 @@ const std::set<std::string, std::less<>> with_two_types = {"Angle", "Complex", "
 // Ops that return no complex numbers for complex ones, or take a real number besides.
 const std::set<std::string, std::less<>> not_compared_as_complex = {"AsString", "SparseAdd"};
 
-template <class List, class T>
-bool contains(const List& list, const T& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-bool close(double a, double b, double tolerance) {
-  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  if (std::isinf(a) || std::isinf(b)) return a == b;
-  return std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)});
-}
-
-void expect_equal(const Tensor& actual, const Tensor& expected, double tolerance,
-                  const std::string& what) {
-  ASSERT_EQ(actual.dtype(), expected.dtype()) << what;
-  ASSERT_EQ(actual.shape(), expected.shape()) << what;
-  if (actual.dtype() == DType::string) {
-    const auto a = actual.span<std::string>(), b = expected.span<std::string>();
-    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin()))
-        << what << ": " << actual << " is not " << expected;
-    return;
-  }
-  const std::vector<double> a = to_doubles(actual), b = to_doubles(expected);
-  for (size_t i = 0; i < a.size(); ++i) {
-    ASSERT_TRUE(close(a[i], b[i], tolerance))
-        << what << ", element " << i << ": " << a[i] << " is not " << b[i] << "\n  " << actual
-        << "\n  " << expected;
-  }
-}
-
-std::string describe(const OpDef& op, const Device& device) {
-  return op.name + " on " + device.name().to_string();
-}
-
-// All ops except those that Leat rejects and the ops of tests.
-std::vector<const OpDef*> tested_ops() {
-  std::vector<const OpDef*> out;
-  for (const OpDef* op : all_ops()) {
-    if (refusal(op->name).empty() && !op->name.starts_with("Test")) out.push_back(op);
-  }
-  return out;
-}
-
 TEST(EveryOp, HasADocAndAnExample) {
   for (const OpDef* op : tested_ops()) {
     EXPECT_FALSE(op->doc.empty()) << op->name << " has no doc";
@@ -190,36 +146,7 @@ TEST(EveryOp, HasADocAndAnExample) {
 }
 
 TEST(EveryOp, ExamplesHoldOnEveryDevice) {
-  for (Device* device : test_devices()) {
-    for (const OpDef* op : tested_ops()) {
-      for (size_t e = 0; e < op->examples.size(); ++e) {
-        const Example& example = op->examples[e];
-        const std::string what = concat(describe(*op, *device), ", example ", e);
-        try {
-          Graph graph;
-          const Node& node = add_call(graph, op->name, example.inputs, example.attrs);
-          if (!has_kernel(node, device->type())) {
-            EXPECT_NE(device->type(), DeviceType::cpu) << what << ": no kernel";
-            continue;
-          }
-          for (bool in_place : {false, true}) {
-            const std::vector<Tensor> outputs =
-                run_node(node, example.inputs, *device, {.in_place = in_place});
-            ASSERT_EQ(outputs.size(), example.outputs.size()) << what;
-            for (size_t i = 0; i < outputs.size(); ++i) {
-              EXPECT_TRUE(node.outputs.empty() ||
-                          node.outputs[i].shape.is_compatible(example.outputs[i].shape()))
-                  << what << ": inferred " << node.outputs[i].shape;
-              expect_equal(outputs[i], example.outputs[i], 1e-5,
-                           concat(what, ", output ", i, in_place ? ", in place" : ""));
-            }
-          }
-        } catch (const Error& error) {
-          ADD_FAILURE() << what << ": " << error.message();
-        }
-      }
-    }
-  }
+  for (Device* device : test_devices()) expect_examples_hold(*device);
 }
 
 // ---- Inputs that do not match: the op returns an error or a result, but never reads beyond a
@@ -305,44 +232,6 @@ TEST(EveryOp, WrongNumbersNeverReadOutOfBounds) {
 
 // ---- Dtypes: the kernel of every dtype against the same op in a wider one ----
 
-// The tolerance of a dtype's arithmetic, relative to the largest number involved.
-double tolerance_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-    case DType::complex128:
-      return 1e-12;
-    case DType::f32:
-    case DType::complex64:
-      return 1e-5;
-    case DType::f16:
-      return 4e-3;
-    case DType::bf16:
-      return 3e-2;
-    default:
-      return 0;
-  }
-}
-
-// The dtypes that the op's T may have and some kernel of this device takes; none if no attribute is
-// called T.
-std::vector<DType> dtypes_of(const OpDef& op, DeviceType device) {
-  std::vector<DType> out;
-  const AttrDef* attr = op.schema.attr("T");
-  if (attr == nullptr) return out;
-  for (const Kernel& kernel : op.kernels) {
-    if (kernel.device != device) continue;
-    for (const TypeConstraint& constraint : kernel.types) {
-      if (constraint.attr != "T") continue;
-      for (DType dtype : constraint.allowed) {
-        const bool allowed = attr->allowed_types.empty() || contains(attr->allowed_types, dtype);
-        if (allowed && dtype_size(dtype) > 0 && dtype != DType::string && !contains(out, dtype))
-          out.push_back(dtype);
-      }
-    }
-  }
-  return out;
-}
-
 // The elements as `dtype` holds them; integers wrap, as integer arithmetic does.
 Tensor converted(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() != i64 && !is_complex(tensor.dtype()) && !is_complex(dtype))
@@ -403,25 +292,7 @@ TEST(EveryOp, EveryDtypeAgreesWithAWiderDtype) {
 TEST(EveryOp, EveryDeviceAgreesWithTheCpu) {
   const std::vector<Device*> devices = test_devices();
   if (devices.size() == 1) GTEST_SKIP() << "NO GPU HERE: the kernels of the plug-in were NOT tried";
-  for (size_t d = 1; d < devices.size(); ++d) {
-    for (const OpDef* op : tested_ops()) {
-      for (const Row& row : rows_for(*op)) {
-        for (DType dtype : dtypes_of(*op, devices[d]->type())) {
-          const std::string what = concat(describe(*op, *devices[d]), " of ", dtype);
-          try {
-            const std::vector<Tensor> inputs = inputs_of(row, dtype);
-            const std::vector<Tensor> actual = run_op(op->name, inputs, row.attrs, *devices[d]);
-            const std::vector<Tensor> expected = run_op(op->name, inputs, row.attrs);
-            for (size_t i = 0; i < actual.size(); ++i) {
-              expect_equal(actual[i], expected[i], tolerance_of(dtype), what);
-            }
-          } catch (const Error& error) {
-            ADD_FAILURE() << what << ": " << error.message();
-          }
-        }
-      }
-    }
-  }
+  for (size_t d = 1; d < devices.size(); ++d) expect_agreement_with_the_cpu(*devices[d]);
 }
 
 // ---- Shapes ----

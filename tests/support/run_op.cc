@@ -42,9 +42,13 @@ class Completion {
 
 bool is_host(const Device& device) { return device.type() == DeviceType::cpu; }
 
-Tensor to_device(const Tensor& host, Device& device) {
+std::shared_ptr<Buffer> allocate(Device& device, size_t bytes, const RunChoices& choices) {
+  return choices.allocate ? choices.allocate(device, bytes) : device.allocate(bytes);
+}
+
+Tensor to_device(const Tensor& host, Device& device, const RunChoices& choices) {
   if (is_host(device)) return host.elements() > 0 ? host.clone() : host;
-  Tensor out(host.dtype(), host.shape(), device.allocate(host.bytes()));
+  Tensor out(host.dtype(), host.shape(), allocate(device, host.bytes(), choices));
   Completion copied;
   device.copy_from_host(host.raw(), out.raw(), host.bytes(), copied.callback());
   copied.wait();
@@ -176,7 +180,8 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
   std::vector<Tensor> in, out(num_outputs);
   std::vector<void*> in_pointers, out_pointers;
   for (int i = 0; i < num_inputs; ++i) {
-    in.push_back(contains(kernel->host_inputs, i) ? inputs[i] : to_device(inputs[i], device));
+    in.push_back(contains(kernel->host_inputs, i) ? inputs[i]
+                                                  : to_device(inputs[i], device, choices));
     in_pointers.push_back(in.back().elements() > 0 ? in.back().raw() : nullptr);
   }
   for (int i = 0; i < num_outputs; ++i) {
@@ -196,12 +201,15 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
       if (dtype != DType::string && out[i].elements() > 0)
         std::memset(out[i].raw(), 0xa5, out[i].bytes());
     } else {
-      out[i] = Tensor(dtype, shapes[i], device.allocate(shapes[i].elements() * dtype_size(dtype)));
+      out[i] = Tensor(dtype, shapes[i],
+                      allocate(device, shapes[i].elements() * dtype_size(dtype), choices));
     }
     out_pointers.push_back(out[i].elements() > 0 ? out[i].raw() : nullptr);
   }
-  const std::shared_ptr<Buffer> workspace =
-      bound.workspace_bytes > 0 ? device.allocate(bound.workspace_bytes) : nullptr;
+  const std::shared_ptr<Buffer> workspace = bound.workspace_bytes == 0 ? nullptr
+                                            : is_host(device)
+                                                ? device.allocate(bound.workspace_bytes)
+                                                : allocate(device, bound.workspace_bytes, choices);
   if (bound.function != nullptr) {
     bound.function(bound.bound.get(), {.inputs = in_pointers.data(),
                                        .outputs = out_pointers.data(),
@@ -216,9 +224,9 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
 }
 
 std::vector<Tensor> run_op(std::string_view op, const std::vector<Tensor>& inputs,
-                           const AttrMap& attrs, Device& device) {
+                           const AttrMap& attrs, Device& device, const RunChoices& choices) {
   Graph graph;
-  return run_node(add_call(graph, op, inputs, attrs), inputs, device);
+  return run_node(add_call(graph, op, inputs, attrs), inputs, device, choices);
 }
 
 std::vector<Tensor> evaluate(const std::vector<Output>& fetches,

@@ -3,6 +3,7 @@
 // that.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,6 +30,8 @@ Node& add_call_of_unknown_shapes(Graph& graph, std::string_view op,
 
 struct RunChoices {
   bool in_place = false;  // every `may_share` of the kernel is taken
+  // Memory of a device that is not the host; by default device.allocate(bytes).
+  std::function<std::shared_ptr<Buffer>(Device& device, size_t bytes)> allocate = {};
 };
 // Runs a node with these inputs; returns all outputs as host tensors. For a ref output, the
 // variable after the run.
@@ -36,7 +39,8 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
                              const RunChoices& choices = {});
 // add_call() and run_node() in one.
 std::vector<Tensor> run_op(std::string_view op, const std::vector<Tensor>& inputs,
-                           const AttrMap& attrs = {}, Device& device = test_cpu());
+                           const AttrMap& attrs = {}, Device& device = test_cpu(),
+                           const RunChoices& choices = {});
 
 // Whether run_node() can run it there: it has a kernel for the node's types.
 bool has_kernel(const Node& node, DeviceType device);

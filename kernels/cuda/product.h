@@ -1,0 +1,54 @@
+// Products of matrices on a GPU, whoever computes them: cuBLASLt in the plug-in
+// (cublas_product.cu), loops where tests run the plug-in on the host
+// (tests/support/cuda/host_product.cc). Kernels see only this.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/device.h"
+#include "core/dtype.h"
+
+namespace leat {
+
+// What is done to each element of the product before it is stored.
+enum class Epilogue {
+  none,
+  bias,  // adds bias[column]
+  relu,
+  bias_relu,  // adds, then clamps
+};
+
+// out[m, n] = op(a)[m, k] op(b)[k, n], all row-major and dense; op transposes if asked to.
+struct ProductShape {
+  DType dtype = DType::f32;  // of a, b, bias and out: f32, f64, f16 or bf16. 16 bits add up as f32
+  int64_t m = 0, n = 0, k = 0;  // at least 1
+  bool transpose_a = false, transpose_b = false;
+  // Elements from one product of a batch to the next; 0: all have the same operand.
+  int64_t batch = 1;
+  int64_t stride_a = 0, stride_b = 0, stride_out = 0;
+  bool adds = false;  // to what out holds
+  Epilogue epilogue = Epilogue::none;
+
+  bool operator==(const ProductShape&) const = default;
+};
+
+struct ProductOperands {
+  const void* a;
+  const void* b;
+  const void* bias;  // n elements; null without
+  void* out;
+};
+
+// All that is chosen once for a shape. Thread-safe.
+class Product {
+ public:
+  virtual ~Product() = default;
+  virtual size_t workspace_bytes() const = 0;
+  // Only enqueues. Operands may lie at any multiple of their element's size.
+  virtual void run(const ProductOperands& operands, void* workspace, Stream& stream) const = 0;
+};
+
+std::unique_ptr<Product> make_product(Device& device, const ProductShape& shape);
+
+}  // namespace leat

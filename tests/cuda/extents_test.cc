@@ -1,0 +1,240 @@
+// Each kind of kernel at the extents where threads, warps, blocks and chunks end, against the
+// CPU's.
+#include <gtest/gtest.h>
+
+#include "kernels/examples.h"
+#include "tests/cuda/host_gpu.h"
+#include "tests/kernels/agreement.h"
+#include "tests/kernels/rows.h"
+
+namespace leat {
+namespace {
+
+const std::vector<int64_t> extents = {1, 2, 31, 32, 33, 127, 256, 1023, 4097};
+constexpr int64_t many = 70001;  // several chunks of a reduction
+
+// A block that starts where no element type but bytes has its usual alignment to 16.
+std::shared_ptr<Buffer> allocate_off_by_8(Device& device, size_t bytes) {
+  const std::shared_ptr<Buffer> all = allocate_exactly(device, bytes + 8);
+  return std::make_shared<Buffer>(
+      static_cast<char*>(all->data()) + 8, bytes, [all](void*) {}, &device);
+}
+
+void expect_agreement(const Row& row, DType dtype, double tolerance = 0,
+                      const RunChoices& choices = exactly()) {
+  const std::vector<Tensor> inputs = inputs_of(row, dtype);
+  std::string what = concat(row.op, " of ", dtype);
+  for (const Tensor& input : inputs) what += concat(" ", input.shape());
+  try {
+    const std::vector<Tensor> expected = run_op(row.op, inputs, row.attrs);
+    for (const uint64_t seed : {0, 77}) {
+      set_order_of_threads(seed);
+      const std::vector<Tensor> actual = run_op(row.op, inputs, row.attrs, host_gpu(), choices);
+      ASSERT_EQ(actual.size(), expected.size());
+      for (size_t i = 0; i < actual.size(); ++i)
+        expect_equal(actual[i], expected[i], std::max(tolerance, tolerance_of(dtype)), what);
+    }
+  } catch (const Error& error) {
+    ADD_FAILURE() << what << ": " << error.message();
+  }
+  set_order_of_threads(0);
+}
+
+class Extents : public testing::TestWithParam<int64_t> {
+ protected:
+  int64_t n = GetParam();
+};
+INSTANTIATE_TEST_SUITE_P(Ends, Extents, testing::ValuesIn(extents));
+
+TEST_P(Extents, FlatElementwise) {
+  for (const DType dtype : {f32, f64, DType::f16, DType::bf16}) {
+    expect_agreement({.op = "Tanh", .shapes = {{n}}}, dtype);
+    expect_agreement({.op = "Add", .shapes = {{n}, {n}}}, dtype);
+    expect_agreement({.op = "Mul", .shapes = {{n}, {}}}, dtype);
+    expect_agreement({.op = "Less", .shapes = {{n}, {n}}}, dtype);
+  }
+  for (const DType dtype : {DType::i8, DType::i16, i32, i64})
+    expect_agreement({.op = "Sub", .shapes = {{n}, {n}}}, dtype);
+}
+
+TEST_P(Extents, ElementwiseWithoutAlignment) {
+  const RunChoices off{false, allocate_off_by_8};
+  expect_agreement({.op = "Add", .shapes = {{n}, {n}}}, f32, 0, off);
+  expect_agreement({.op = "Relu", .shapes = {{n}}}, DType::bf16, 0, off);
+  expect_agreement({.op = "Sum", .shapes = {{3, n}, {1}}, .fixed = {{1, ints({1})}}}, f32, 1e-4,
+                   off);
+  expect_agreement({.op = "MatMul", .shapes = {{2, n}, {n, 3}}}, f32, 1e-4, off);
+}
+
+TEST_P(Extents, BroadcastElementwise) {
+  expect_agreement({.op = "Add", .shapes = {{n, 3}, {3}}}, f32);
+  expect_agreement({.op = "Add", .shapes = {{n, 1}, {1, 5}}}, f32);
+  expect_agreement({.op = "Mul", .shapes = {{2, n, 1}, {n, 3}}}, DType::f16);
+  expect_agreement({.op = "BiasAdd", .shapes = {{2, n}, {n}}}, f32);
+}
+
+TEST_P(Extents, Folds) {
+  for (const int count : {1, 2, 16, 17, 33}) {  // a launch takes 16
+    expect_agreement(
+        {.op = "AddN", .shapes = std::vector<Shape>(count, {n}), .attrs = {{"N", int64_t{count}}}},
+        f32);
+  }
+}
+
+TEST_P(Extents, Reductions) {
+  for (const char* op : {"Sum", "Max", "Min", "Mean", "Prod"}) {
+    for (const DType dtype : {f32, f64, DType::bf16, i32}) {
+      if (std::string(op) == "Prod" && dtype == i32) continue;  // overflows
+      const auto reduce = [&](Shape shape, Tensor axes) {
+        expect_agreement({.op = op,
+                          .shapes = {std::move(shape), axes.shape()},
+                          .fixed = {{1, std::move(axes)}},
+                          .low = 0.5,
+                          .high = 1.5},
+                         dtype, dtype == f64 ? 1e-10 : 1e-4);
+      };
+      reduce({3, n}, ints({1}));
+      reduce({n, 3}, ints({0}));
+      reduce({n, 3}, ints({1}));
+      reduce({2, n, 3}, ints({1}));
+      reduce({2, n, 3}, ints({0, 2}));
+      reduce({n}, ints({0}));
+    }
+  }
+}
+
+TEST(LongReductions, ComeInChunks) {
+  for (const char* op : {"Sum", "Max", "Mean"}) {
+    for (const Shape& shape : {Shape{many}, Shape{1, many, 2}, Shape{3, many}}) {
+      for (const int axis : {0, shape.rank() - 1}) {
+        expect_agreement({.op = op, .shapes = {shape, {1}}, .fixed = {{1, ints({axis})}}}, f32,
+                         1e-3);
+      }
+    }
+  }
+  expect_agreement({.op = "Sum", .shapes = {{1, many, 2}, {1}}, .fixed = {{1, ints({1})}}}, f32,
+                   1e-3);
+  expect_agreement({.op = "L2Loss", .shapes = {{many}}}, f32, 1e-3);
+}
+
+TEST_P(Extents, SoftmaxAndLosses) {
+  for (const DType dtype : {f32, f64, DType::f16}) {
+    for (const Shape& shape : {Shape{3, n}, Shape{n, 7}}) {
+      expect_agreement({.op = "Softmax", .shapes = {shape}}, dtype);
+      expect_agreement({.op = "LogSoftmax", .shapes = {shape}}, dtype);
+      expect_agreement({.op = "SoftmaxCrossEntropyWithLogits", .shapes = {shape, shape}, .low = 0},
+                       dtype, 1e-3);
+      Tensor labels(i64, {shape[0]});
+      for (int64_t i = 0; i < shape[0]; ++i) labels.data<int64_t>()[i] = i * 5 % shape[1];
+      expect_agreement({.op = "SparseSoftmaxCrossEntropyWithLogits",
+                        .shapes = {shape, labels.shape()},
+                        .attrs = {{"Tlabels", i64}},
+                        .fixed = {{1, labels}}},
+                       dtype);
+    }
+  }
+}
+
+Tensor row_numbers(int64_t count, int64_t rows) {
+  Tensor out(i32, {count});
+  for (int64_t i = 0; i < count; ++i)
+    out.data<int32_t>()[i] = static_cast<int32_t>((i * 7 + i / 3) % rows);
+  return out;
+}
+
+TEST_P(Extents, Gathers) {
+  for (const DType dtype : {f64, f32, DType::f16, DType::i8}) {
+    const Tensor numbers = row_numbers(n, 5), few = row_numbers(9, n);
+    expect_agreement({.op = "GatherV2",
+                      .shapes = {{5, 3}, numbers.shape(), {}},
+                      .fixed = {{1, numbers}, {2, Tensor::scalar<int32_t>(0)}}},
+                     dtype);
+    expect_agreement({.op = "GatherV2",
+                      .shapes = {{2, n, 3}, few.shape(), {}},
+                      .fixed = {{1, few}, {2, Tensor::scalar<int32_t>(1)}}},
+                     dtype);
+  }
+}
+
+TEST_P(Extents, DenseUpdates) {
+  for (const DType dtype : {f32, f64, DType::bf16}) {
+    expect_agreement({.op = "ApplyGradientDescent", .shapes = {{n}, {}, {n}}}, dtype);
+    expect_agreement({.op = "ApplyMomentum", .shapes = {{n}, {n}, {}, {n}, {}}}, dtype);
+    expect_agreement({.op = "ApplyAdagrad", .shapes = {{n}, {n}, {}, {n}}, .low = 0.5}, dtype);
+    expect_agreement({.op = "ApplyAdam",
+                      .shapes = {{n}, {n}, {n}, {}, {}, {}, {}, {}, {}, {n}},
+                      .low = 0.1,
+                      .high = 0.9},
+                     dtype, 1e-4);
+    expect_agreement({.op = "AssignAdd", .shapes = {{n}, {n}}}, dtype);
+  }
+}
+
+TEST_P(Extents, UpdatesOfRows) {
+  // With repeated rows; n rows of 3, and few rows of n.
+  const Tensor numbers = row_numbers(n, std::max<int64_t>(1, n / 2)), few = row_numbers(9, 4);
+  const auto update = [&](const Shape& var, const Tensor& at, DType dtype) {
+    const Shape gradient = {at.shape()[0], var[1]};
+    expect_agreement({.op = "SparseApplyMomentum",
+                      .shapes = {var, var, {}, gradient, at.shape(), {}},
+                      .fixed = {{4, at}}},
+                     dtype, 1e-4);
+    expect_agreement({.op = "SparseApplyAdagrad",
+                      .shapes = {var, var, {}, gradient, at.shape()},
+                      .fixed = {{4, at}},
+                      .low = 0.5},
+                     dtype, 1e-4);
+  };
+  for (const DType dtype : {f32, f64}) {
+    if (n <= 1023) update({n, 3}, numbers, dtype);
+    update({4, n}, few, dtype);
+  }
+}
+
+TEST_P(Extents, Products) {
+  for (const DType dtype : {f32, f64, DType::f16, DType::bf16}) {
+    for (const bool a : {false, true}) {
+      for (const bool b : {false, true}) {
+        expect_agreement({.op = "MatMul",
+                          .shapes = {a ? Shape{n, 3} : Shape{3, n}, b ? Shape{5, n} : Shape{n, 5}},
+                          .attrs = {{"transpose_a", a}, {"transpose_b", b}}},
+                         dtype, 1e-3);
+        expect_agreement(
+            {.op = "BatchMatMulV2",
+             .shapes = {a ? Shape{4, 2, 3} : Shape{4, 3, 2}, b ? Shape{4, n, 2} : Shape{4, 2, n}},
+             .attrs = {{"adj_x", a}, {"adj_y", b}}},
+            dtype, 1e-3);
+      }
+    }
+  }
+}
+
+TEST(BatchMatMul, BroadcastsLeadingAxes) {
+  const std::vector<std::pair<Shape, Shape>> batches = {{{}, {}},
+                                                        {{5}, {}},
+                                                        {{}, {5}},
+                                                        {{1}, {5}},
+                                                        {{4, 1}, {1, 3}},
+                                                        {{4, 1}, {3}},
+                                                        {{2, 1, 3}, {4, 1}},
+                                                        {{2, 3}, {2, 3}},
+                                                        {{2, 3}, {1, 3}},
+                                                        {{3, 1, 2}, {1, 4, 1}}};
+  for (const auto& [x, y] : batches) {
+    Shape a = x, b = y;
+    for (const int64_t extent : {2, 3}) a.push_back(extent);
+    for (const int64_t extent : {3, 4}) b.push_back(extent);
+    for (const DType dtype : {f32, DType::bf16})
+      expect_agreement({.op = "BatchMatMulV2", .shapes = {a, b}}, dtype, 1e-3);
+  }
+  expect_agreement({.op = "BatchMatMul", .shapes = {{3, 2, 3}, {3, 3, 4}}}, f32);
+}
+
+TEST(Products, OfNothingAreZero) {
+  expect_agreement({.op = "MatMul", .shapes = {{3, 0}, {0, 5}}}, f32);
+  expect_agreement({.op = "BatchMatMulV2", .shapes = {{2, 3, 0}, {2, 0, 5}}}, f32);
+  expect_agreement({.op = "BatchMatMulV2", .shapes = {{0, 3, 2}, {0, 2, 5}}}, f32);
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,16 @@
+#include "tests/support/cuda/control.h"
+
+#include "tests/support/cuda/block.h"
+#include "tests/support/cuda/include/cuda_runtime.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+EXPORTED void leat_cuda_on_host_set_order(uint64_t seed) { cuda_on_host::set_order(seed); }
+EXPORTED void* leat_cuda_on_host_allocate(size_t bytes) {
+  void* block = nullptr;
+  (void)cudaMalloc(&block, bytes);
+  return block;
+}
+EXPORTED void leat_cuda_on_host_free(void* block) { (void)cudaFree(block); }
+EXPORTED void leat_cuda_on_host_limit_memory(size_t bytes) { cuda_on_host::limit_memory(bytes); }
+EXPORTED void leat_cuda_on_host_recover() { (void)cudaDeviceReset(); }

@@ -1,0 +1,23 @@
+// What tests ask of a library that runs CUDA on the host, besides CUDA's own interface. The library
+// exports these; tests look them up by name (tests/cuda/host_gpu.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cuda_on_host {
+void limit_memory(size_t bytes);
+}
+
+extern "C" {
+// The order of blocks and threads in the launches from now on; 0: as they are numbered.
+void leat_cuda_on_host_set_order(uint64_t seed);
+// Memory of the device of exactly this size, of which AddressSanitizer knows the end; blocks of
+// libleat's own allocator are larger than asked for. The second frees it.
+void* leat_cuda_on_host_allocate(size_t bytes);
+void leat_cuda_on_host_free(void* block);
+// How much memory the device has.
+void leat_cuda_on_host_limit_memory(size_t bytes);
+// Ends the state after a fault in which every call fails.
+void leat_cuda_on_host_recover();
+}

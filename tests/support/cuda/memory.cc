@@ -1,0 +1,135 @@
+// Memory of the device is host memory that the runtime knows. It is filled with NaNs, so that what
+// nobody wrote shows; under AddressSanitizer a kernel that leaves its blocks is found.
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "tests/support/cuda/stream.h"
+
+namespace cuda_on_host {
+namespace {
+
+struct Block {
+  size_t bytes;
+  Memory kind;
+};
+struct Blocks {
+  std::mutex mutex;
+  std::map<const char*, Block> all;
+  size_t on_device = 0;
+  size_t limit = size_t{4} << 30;
+};
+Blocks& blocks() {
+  static auto* const out = new Blocks;
+  return *out;
+}
+
+cudaError_t allocate(void** out, size_t bytes, Memory kind, const char* call) {
+  *out = nullptr;
+  if (is_stream_thread()) return report(cudaErrorNotPermitted, "called by work of a stream");
+  if (const cudaError_t error = forbid_in_capture(call); error != cudaSuccess) return error;
+  if (const cudaError_t error = sticky_error(); error != cudaSuccess) return report(error);
+  if (bytes == 0) return cudaSuccess;
+  const std::lock_guard lock(blocks().mutex);
+  if (kind == Memory::device && blocks().on_device + bytes > blocks().limit)
+    return report(cudaErrorMemoryAllocation);
+  if (posix_memalign(out, 256, bytes) != 0) return report(cudaErrorMemoryAllocation);
+  std::memset(*out, 0xff, bytes);
+  blocks().all[static_cast<char*>(*out)] = {bytes, kind};
+  if (kind == Memory::device) blocks().on_device += bytes;
+  return cudaSuccess;
+}
+
+cudaError_t release(void* block, Memory kind, const char* call) {
+  if (block == nullptr) return cudaSuccess;
+  if (is_stream_thread()) return report(cudaErrorNotPermitted, "called by work of a stream");
+  if (const cudaError_t error = forbid_in_capture(call); error != cudaSuccess) return error;
+  wait_for_all_streams();
+  {
+    const std::lock_guard lock(blocks().mutex);
+    const auto found = blocks().all.find(static_cast<char*>(block));
+    if (found == blocks().all.end() || found->second.kind != kind)
+      return report(cudaErrorInvalidValue, std::string(call) + " of what is none of its blocks");
+    if (kind == Memory::device) blocks().on_device -= found->second.bytes;
+    blocks().all.erase(found);
+  }
+  std::free(block);
+  return report(sticky_error());
+}
+
+const char* name(Memory kind) {
+  return kind == Memory::device ? "device" : kind == Memory::pinned ? "pinned" : "pageable";
+}
+
+}  // namespace
+
+Memory kind_of(const void* address, size_t bytes) {
+  const char* first = static_cast<const char*>(address);
+  const std::lock_guard lock(blocks().mutex);
+  auto next = blocks().all.upper_bound(first);
+  if (next == blocks().all.begin()) return Memory::pageable;
+  const auto& [begin, block] = *--next;
+  return first + bytes <= begin + block.bytes ? block.kind : Memory::pageable;
+}
+
+void limit_memory(size_t bytes) {
+  const std::lock_guard lock(blocks().mutex);
+  blocks().limit = bytes;
+}
+
+}  // namespace cuda_on_host
+
+using namespace cuda_on_host;
+
+cudaError_t cudaMalloc(void** block, size_t bytes) {
+  return allocate(block, bytes, Memory::device, "cudaMalloc");
+}
+cudaError_t cudaFree(void* block) { return release(block, Memory::device, "cudaFree"); }
+cudaError_t cudaMallocHost(void** block, size_t bytes) {
+  return allocate(block, bytes, Memory::pinned, "cudaMallocHost");
+}
+cudaError_t cudaFreeHost(void* block) { return release(block, Memory::pinned, "cudaFreeHost"); }
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  const std::lock_guard lock(blocks().mutex);
+  *total = blocks().limit;
+  *free = blocks().on_device < *total ? *total - blocks().on_device : 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  const Memory source = kind_of(from, bytes), target = kind_of(to, bytes);
+  const bool reads_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  const bool writes_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  if (kind != cudaMemcpyDefault &&
+      ((source == Memory::device) != reads_device || (target == Memory::device) != writes_device)) {
+    return report(cudaErrorInvalidValue, "a copy of " + std::to_string(bytes) + " bytes of kind " +
+                                             std::to_string(kind) + " from " + name(source) +
+                                             " to " + name(target) + " memory");
+  }
+  if (source == Memory::pageable) {  // read before the call returns
+    const auto staged = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
+    return enqueue(stream, [=] { std::memcpy(to, staged->data(), bytes); });
+  }
+  const cudaError_t error = enqueue(stream, [=] { std::memmove(to, from, bytes); });
+  if (error != cudaSuccess || target != Memory::pageable) return error;
+  return cudaStreamSynchronize(stream);  // written before the call returns
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  if (const cudaError_t error = forbid_in_capture("cudaMemcpy"); error != cudaSuccess) return error;
+  if (const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+      error != cudaSuccess) {
+    return error;
+  }
+  return cudaStreamSynchronize(nullptr);
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (kind_of(to, bytes) == Memory::pageable)
+    return report(cudaErrorInvalidValue, "cudaMemsetAsync of what is no memory of the device");
+  return enqueue(stream, [=] { std::memset(to, value, bytes); });
+}
