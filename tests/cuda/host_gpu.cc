@@ -37,8 +37,12 @@ std::shared_ptr<Buffer> allocate_exactly(Device& device, size_t bytes) {
   void* block = CONTROL(allocate)(bytes);
   check_internal(block != nullptr || bytes == 0, "no device memory for ", bytes, " bytes");
   return std::make_shared<Buffer>(
-      block, bytes, [](void* each) { CONTROL(free)
-                                     (each); }, &device);
+      block, bytes,
+      [](void* each) {
+        CONTROL(free)
+        (each);
+      },
+      &device);
 }
 
 void set_order_of_threads(uint64_t seed) { CONTROL(set_order)(seed); }

@@ -12,8 +12,8 @@ namespace leat {
 // Made on first use, for the life of the process.
 Device& host_gpu();
 
-// Memory of that device of exactly this size, filled with NaNs: AddressSanitizer finds a kernel that
-// leaves it, and what no kernel wrote shows.
+// Memory of that device of exactly this size, filled with NaNs: AddressSanitizer finds a kernel
+// that leaves it, and what no kernel wrote shows.
 std::shared_ptr<Buffer> allocate_exactly(Device& device, size_t bytes);
 inline RunChoices exactly(bool in_place = false) { return {in_place, allocate_exactly}; }
 

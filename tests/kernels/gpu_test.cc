@@ -44,6 +44,8 @@ const std::set<std::string> on_gpus = {"Abs",
                                        "ApplyMomentum",
                                        "ApplyRMSProp",
                                        "ArgMax",
+                                       "BatchMatMul",
+                                       "BatchMatMulV2",
                                        "BiasAdd",
                                        "BiasAddGrad",
                                        "BroadcastTo",
@@ -106,6 +108,8 @@ const std::set<std::string> on_gpus = {"Abs",
                                        "TanhGrad",
                                        "ZerosLike"};
 
+const std::set<std::string> needs_cublas = {"MatMul", "BatchMatMul", "BatchMatMulV2"};  // a device
+
 bool has_gpu_kernel(const OpDef& op) {
   for (const Kernel& kernel : op.kernels) {
     if (kernel.device == DeviceType::gpu) return true;
@@ -142,7 +146,7 @@ TEST(GpuPlugin, PreparesKernelsWithoutTheDevice) {
   FakeGpu gpu;
   int prepared = 0;
   for (const OpDef* op : all_ops()) {
-    if (!has_gpu_kernel(*op) || op->name == "MatMul") continue;  // cuBLASLt needs a device
+    if (!has_gpu_kernel(*op) || needs_cublas.contains(op->name)) continue;
     for (const Row& row : rows_for(*op)) {
       const std::vector<Tensor> inputs = inputs_of(row, usual_dtype(*op));
       Graph graph;
