@@ -98,6 +98,8 @@ int expect_examples_hold(Device& device, const RunChoices& choices) {
       try {
         Graph graph;
         const Node& node = add_call(graph, op->name, example.inputs, example.attrs);
+        // The runtime copies a constant to its device; the kernel does nothing.
+        if (op->name == "Const" && device.type() != DeviceType::cpu) continue;
         if (!has_kernel(node, device.type())) {
           EXPECT_NE(device.type(), DeviceType::cpu) << what << ": no kernel";
           continue;
