@@ -69,7 +69,8 @@ class Runner {
   bool release_warp(unsigned first, const Thread& like);
   void wait(State state);
   void return_to_scheduler();
-  [[noreturn]] void fail(const std::string& what);
+  // Takes the text along: nothing on the stack that it leaves is destroyed.
+  [[noreturn]] void fail(std::string& what);
   std::string where_they_are() const;
 
   Thread& self() { return threads_[current_]; }
@@ -178,8 +179,8 @@ void Runner::wait(State state) {
   return_to_scheduler();
 }
 
-void Runner::fail(const std::string& what) {
-  failure_ = what;
+void Runner::fail(std::string& what) {
+  failure_.swap(what);
   return_to_scheduler();
   __builtin_unreachable();  // its fiber is destroyed
 }
@@ -192,8 +193,12 @@ void Runner::finish() {
   for (unsigned t = first; t < first + lanes && t < threads_.size(); ++t) {
     if (threads_[t].state == State::in_warp_operation &&
         (threads_[t].mask >> current_ % lanes & 1)) {
-      fail("thread " + std::to_string(t) + " waits at " + text(threads_[t].site) + " for thread " +
-           std::to_string(current_) + ", which has left the kernel");
+      {
+        std::string what = "thread " + std::to_string(t) + " waits at " + text(threads_[t].site) +
+                           " for thread " + std::to_string(current_) +
+                           ", which has left the kernel";
+        fail(what);
+      }
     }
   }
 }
@@ -205,8 +210,11 @@ int Runner::barrier(Vote vote, bool predicate, Site site) {
     barrier_vote_ = vote;
   } else if (site.line != barrier_site_.line || vote != barrier_vote_ ||
              std::string(site.file) != barrier_site_.file) {
-    fail("thread " + std::to_string(current_) + " is at the barrier of " + text(site) +
-         " and others of its block at that of " + text(barrier_site_));
+    {
+      std::string what = "thread " + std::to_string(current_) + " is at the barrier of " +
+                         text(site) + " and others of its block at that of " + text(barrier_site_);
+      fail(what);
+    }
   }
   self().site = site;
   if (predicate) ++votes_;
@@ -255,24 +263,36 @@ unsigned Runner::active_lanes() const {
 uint64_t Runner::warp_operation(Shuffle shuffle, unsigned mask, uint64_t value, int operand,
                                 int width, Site site) {
   const unsigned first = current_ / lanes * lanes, lane = current_ % lanes;
-  if ((mask >> lane & 1) == 0)
-    fail("thread " + std::to_string(current_) +
-         " is not in the mask of its own warp operation at " + text(site));
-  if (width < 1 || width > lanes || (width & (width - 1)) != 0)
-    fail("a shuffle of width " + std::to_string(width) + " at " + text(site));
+  if ((mask >> lane & 1) == 0) {
+    std::string what = "thread " + std::to_string(current_) +
+                       " is not in the mask of its own warp operation at " + text(site);
+    fail(what);
+  }
+  if (width < 1 || width > lanes || (width & (width - 1)) != 0) {
+    std::string what = "a shuffle of width " + std::to_string(width) + " at " + text(site);
+    fail(what);
+  }
   for (unsigned other = 0; other < lanes; ++other) {
     if ((mask >> other & 1) == 0) continue;
     const unsigned t = first + other;
     if (t >= threads_.size() || threads_[t].state == State::finished) {
-      fail("thread " + std::to_string(current_) + " names lane " + std::to_string(other) +
-           " in the mask at " + text(site) + ", where no thread is or has left the kernel");
+      {
+        std::string what = "thread " + std::to_string(current_) + " names lane " +
+                           std::to_string(other) + " in the mask at " + text(site) +
+                           ", where no thread is or has left the kernel";
+        fail(what);
+      }
     }
     if (threads_[t].state == State::in_warp_operation &&
         (threads_[t].mask != mask || threads_[t].shuffle != shuffle ||
          threads_[t].site.line != site.line) &&
         (threads_[t].mask >> lane & 1)) {
-      fail("thread " + std::to_string(current_) + " is in the warp operation of " + text(site) +
-           " and thread " + std::to_string(t) + " in that of " + text(threads_[t].site));
+      {
+        std::string what = "thread " + std::to_string(current_) + " is in the warp operation of " +
+                           text(site) + " and thread " + std::to_string(t) + " in that of " +
+                           text(threads_[t].site);
+        fail(what);
+      }
     }
   }
   Thread& me = self();
@@ -325,8 +345,11 @@ bool Runner::release_warp(unsigned first, const Thread& like) {
         break;
     }
     if ((mask >> from & 1) == 0) {
-      fail("lane " + std::to_string(lane) + " reads lane " + std::to_string(from) + " at " +
-           text(thread.site) + ", which is not in the mask");
+      {
+        std::string what = "lane " + std::to_string(lane) + " reads lane " + std::to_string(from) +
+                           " at " + text(thread.site) + ", which is not in the mask";
+        fail(what);
+      }
     }
     thread.value = thread.shuffle == Shuffle::ballot ? ballot : given[from];
     thread.state = State::running;
