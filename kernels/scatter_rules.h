@@ -1,4 +1,5 @@
-// How a scatter combines an element with its update: for the ops on variables and on tensors.
+// How a scatter combines an element with its update: for the ops on variables and on tensors, on
+// both devices (constexpr: nvcc compiles them for the GPU, too).
 #pragma once
 
 #include <type_traits>
@@ -10,7 +11,7 @@ namespace leat::scatter {
 
 // Signed sums and products that overflow wrap.
 template <class T, class F>
-T wrapping(T x, T y, F f) {
+constexpr T wrapping(T x, T y, F f) {
   if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(f(Wrapping<T>(x), Wrapping<T>(y)));
   } else {
@@ -21,14 +22,14 @@ T wrapping(T x, T y, F f) {
 
 struct Replace {
   template <class T>
-  void operator()(T& to, const T& from) const {
+  constexpr void operator()(T& to, const T& from) const {
     to = from;
   }
 };
 
 struct Add {
   template <class T>
-  void operator()(T& to, const T& from) const {
+  constexpr void operator()(T& to, const T& from) const {
     if constexpr (std::is_same_v<T, bool>) {
       to = to || from;
     } else {
@@ -40,7 +41,7 @@ struct Add {
 // For bools: whether they differ, because 0 - 1 is -1, which is true.
 struct Subtract {
   template <class T>
-  void operator()(T& to, const T& from) const {
+  constexpr void operator()(T& to, const T& from) const {
     if constexpr (std::is_same_v<T, bool>) {
       to = to != from;
     } else {
@@ -51,20 +52,21 @@ struct Subtract {
 
 struct Multiply {
   template <class T>
-  void operator()(T& to, const T& from) const {
+  constexpr void operator()(T& to, const T& from) const {
     to = wrapping(to, from, [](auto x, auto y) { return x * y; });
   }
 };
 
-// Rounds towards zero. The caller has checked that no integer is divided by zero.
+// Rounds towards zero. On the CPU the caller has checked that no integer is divided by zero; the
+// GPU, which cannot report it, gets zero.
 struct Divide {
   template <class T>
-  void operator()(T& to, const T& from) const {
+  constexpr void operator()(T& to, const T& from) const {
     if constexpr (std::is_integral_v<T>) {
       if (std::is_signed_v<T> && from == static_cast<T>(-1)) {
         to = wrapping(T{}, to, [](auto x, auto y) { return x - y; });
       } else {
-        to = static_cast<T>(to / from);
+        to = from == 0 ? T(0) : static_cast<T>(to / from);
       }
     } else {
       to = T(ComputeType<T>(to) / ComputeType<T>(from));
@@ -75,14 +77,14 @@ struct Divide {
 // An existing NaN stays, a NaN update is ignored.
 struct Least {
   template <class T>
-  void operator()(T& to, const T& from) const {
+  constexpr void operator()(T& to, const T& from) const {
     if (ComputeType<T>(from) < ComputeType<T>(to)) to = from;
   }
 };
 
 struct Greatest {
   template <class T>
-  void operator()(T& to, const T& from) const {
+  constexpr void operator()(T& to, const T& from) const {
     if (ComputeType<T>(to) < ComputeType<T>(from)) to = from;
   }
 };

@@ -40,6 +40,14 @@ class Odometer {
   std::array<int64_t, 2 * Shape::max_rank> at_;
 };
 
+// Whether both views run through two neighbouring axes without a gap.
+bool is_gapless(const StridedCopy::Axis& outer, const StridedCopy::Axis& inner) {
+  return outer.from == inner.from * inner.extent && outer.to == inner.to * inner.extent;
+}
+StridedCopy::Axis merged(const StridedCopy::Axis& outer, const StridedCopy::Axis& inner) {
+  return {outer.extent * inner.extent, inner.from, inner.to};
+}
+
 }  // namespace
 
 StridedCopy::StridedCopy(std::vector<Axis> axes) {
@@ -50,10 +58,8 @@ StridedCopy::StridedCopy(std::vector<Axis> axes) {
   for (const Axis& axis : axes) {
     elements_ *= axis.extent;
     if (axis.extent == 1) continue;
-    // Merges two axes if both views run through them without a gap.
-    if (!outer_.empty() && outer_.back().from == axis.from * axis.extent &&
-        outer_.back().to == axis.to * axis.extent) {
-      outer_.back() = {outer_.back().extent * axis.extent, axis.from, axis.to};
+    if (!outer_.empty() && is_gapless(outer_.back(), axis)) {
+      outer_.back() = merged(outer_.back(), axis);
     } else {
       outer_.push_back(axis);
     }
@@ -71,6 +77,28 @@ StridedCopy::StridedCopy(std::vector<Axis> axes) {
     }
   }
   for (const Axis& axis : outer_) outer_count_ *= axis.extent;
+}
+
+StridedCopy::AxisList StridedCopy::ordered_axes() const {
+  AxisList sorted, out;
+  const auto insert = [&](const Axis& axis) {
+    if (axis.extent == 1) return;
+    int at = sorted.count++;
+    for (; at > 0 && sorted.axes[at - 1].to < axis.to; --at) sorted.axes[at] = sorted.axes[at - 1];
+    sorted.axes[at] = axis;
+  };
+  for (const Axis& axis : outer_) insert(axis);
+  insert(plane_);
+  insert(row_);
+  for (int i = 0; i < sorted.count; ++i) {
+    const Axis& axis = sorted.axes[i];
+    if (out.count > 0 && is_gapless(out.axes[out.count - 1], axis)) {
+      out.axes[out.count - 1] = merged(out.axes[out.count - 1], axis);
+    } else {
+      out.axes[out.count++] = axis;
+    }
+  }
+  return out;
 }
 
 template <class T>

@@ -24,6 +24,14 @@ class StridedCopy {
   explicit StridedCopy(std::vector<Axis> axes);
 
   int64_t elements() const { return elements_; }
+  // Axes of more than one index, in the order of the elements of `to`: its strides fall.
+  // Neighbours are merged where both views allow it.
+  struct AxisList {
+    static constexpr int max_count = 2 * Shape::max_rank;
+    int count = 0;
+    Axis axes[max_count];
+  };
+  AxisList ordered_axes() const;
 
   // T: uint8_t, uint16_t, uint32_t, uint64_t, complex128 (any element of that size) or
   // std::string.

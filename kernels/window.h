@@ -36,15 +36,15 @@ struct Window {
   struct Range {
     int64_t begin, end;
   };
-  int64_t input_of(int64_t output, int64_t tap) const {
+  constexpr int64_t input_of(int64_t output, int64_t tap) const {
     return output * stride - before + tap * dilation;
   }
   // How many taps begin before that distance. Most windows are spared the division.
-  int64_t taps_within(int64_t distance) const {
+  constexpr int64_t taps_within(int64_t distance) const {
     return dilation == 1 ? distance : (distance + dilation - 1) / dilation;
   }
   // The taps of an output that lie within the input.
-  Range taps(int64_t output) const {
+  constexpr Range taps(int64_t output) const {
     const int64_t first = output * stride - before;
     const int64_t begin = first < 0 ? taps_within(-first) : 0;
     const int64_t end = first >= in ? 0 : taps_within(in - first);

@@ -1,4 +1,6 @@
 // MirrorPad: a border that mirrors the tensor, and its gradient, which folds a border back.
+#include "kernels/arrays/mirror_pad.h"
+
 #include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -63,10 +65,7 @@ struct Mirror {
       const int64_t n = inner[axis], edge = repeats_edge ? 1 : 0;
       offset.emplace_back();
       for (int64_t i = 0; i < padded[axis]; ++i) {
-        int64_t from = i - paddings[2 * axis];
-        if (from < 0) from = -from - edge;
-        if (from >= n) from = 2 * (n - 1) - from + edge;
-        offset.back().push_back(from * strides[axis]);
+        offset.back().push_back(mirrored(i, paddings[2 * axis], n, edge) * strides[axis]);
       }
     }
     if (offset.empty()) offset.push_back({0});

@@ -1,13 +1,12 @@
+// leat: cpu+cuda
 // Pad and PadV2: a border around a tensor.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
-#include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
-#include "kernels/pieces.h"
-#include "kernels/strided_copy.h"
+#include "kernels/moves.h"
 
 namespace leat {
 namespace {
@@ -48,13 +47,13 @@ class Border {
   }
 
   template <class T>
-  void fill(T* to, const T& value, size_t axis = 0) const {
-    const Axis& a = axes_[axis];
-    fill_in_pieces(to, a.before * a.stride, value);
-    to += a.before * a.stride;
-    for (int64_t i = 0; axis + 1 < axes_.size() && i < a.inside; ++i)
-      fill(to + i * a.stride, value, axis + 1);
-    fill_in_pieces(to + a.inside * a.stride, a.after * a.stride, value);
+  void fill(const Arguments& a, T* to, const T* value, size_t axis = 0) const {
+    const auto [inside, before, after, stride] = axes_[axis];
+    fill_elements(a, to, before * stride, value);
+    to += before * stride;
+    for (int64_t i = 0; axis + 1 < axes_.size() && i < inside; ++i)
+      fill(a, to + i * stride, value, axis + 1);
+    fill_elements(a, to + inside * stride, after * stride, value);
   }
 
  private:
@@ -78,9 +77,15 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
   }
   const bool has_value = request.inputs.size() == 3;
   return BoundKernel::of([copy = StridedCopy(std::move(axes)), offset,
-                          border = Border(in, sizes, to), has_value](const Arguments& a) {
-    border.fill(a.output<T>(), has_value ? *a.input<T>(2) : T{});
-    copy.run(*a.stream, a.input<T>(0), a.output<T>() + offset);
+                          border = Border(in, sizes, to), n = out.elements(),
+                          has_value](const Arguments& a) {
+    const T* const value = has_value ? a.input<T>(2) : nullptr;
+    if (moves_on_host) {
+      border.fill(a, a.output<T>(), value);
+    } else {  // one launch
+      fill_elements(a, a.output<T>(), n, value);
+    }
+    copy_strided(copy, a, a.input<T>(0), a.output<T>() + offset);
   });
 }
 
@@ -98,8 +103,10 @@ void gradient(Gradient& g) {
   if (g.num_inputs() == 3) g.dx(2) = sum(g.dy()) - sum(g.dx(0));
 }
 
-const Kernel kernel = cpu_moving_kernel(
-    "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); });
+std::vector<Kernel> kernels() {
+  return moving_kernels(
+      "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); });
+}
 
 const Op pad_op{{
     .name = "Pad",
@@ -110,7 +117,7 @@ const Op pad_op{{
     .attrs = {"T: type", "Tpaddings: {int32, int64} = int32"},
     .shape = infer,
     .gradient = gradient,
-    .kernels = {kernel},
+    .kernels = kernels(),
     .examples = {{.inputs = {floats({1, 2}, {1, 2}), ints({2, 2}, {0, 1, 1, 0})},
                   .outputs = {floats({2, 3}, {0, 1, 2, 0, 0, 0})}}},
     .value_inputs = {1},
@@ -125,7 +132,7 @@ const Op pad_v2_op{{
     .attrs = {"T: type", "Tpaddings: {int32, int64} = int32"},
     .shape = infer,
     .gradient = gradient,
-    .kernels = {kernel},
+    .kernels = kernels(),
     .examples = {{.inputs = {floats({2}, {1, 2}), ints({1, 2}, {1, 0}), Tensor::scalar(7.0f)},
                   .outputs = {floats({7, 1, 2})}}},
     .value_inputs = {1},

@@ -1,12 +1,11 @@
+// leat: cpu+cuda
 // Slice: a box of a tensor.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
-#include "kernels/cpu.h"
 #include "kernels/examples.h"
-#include "kernels/moved_variants.h"
-#include "kernels/strided_copy.h"
+#include "kernels/moves.h"
 
 namespace leat {
 namespace {
@@ -55,7 +54,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
     offset += begin[i] * from[i];
   }
   return BoundKernel::of([copy = StridedCopy(std::move(axes)), offset](const Arguments& a) {
-    copy.run(*a.stream, a.input<T>(0) + offset, a.output<T>());
+    copy_strided(copy, a, a.input<T>(0) + offset, a.output<T>());
   });
 }
 
@@ -74,8 +73,8 @@ const Op slice_op{{
     .attrs = {"T: type", "Index: {int32, int64}"},
     .shape = infer,
     .gradient = gradient,
-    .kernels = and_for_variants(cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })),
+    .kernels = moving_kernels_and_for_variants(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); }),
     .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({0, 1}), ints({-1, 2})},
                   .outputs = {floats({2, 2}, {2, 3, 5, 6})}}},
     .value_inputs = {1, 2},

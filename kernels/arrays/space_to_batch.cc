@@ -1,13 +1,12 @@
+// leat: cpu+cuda
 // Move blocks of pixels between space and channels (SpaceToDepth, DepthToSpace) or between space
 // and batch (SpaceToBatchND, BatchToSpaceND and their forms for images).
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
-#include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
-#include "kernels/pieces.h"
-#include "kernels/strided_copy.h"
+#include "kernels/moves.h"
 #include "kernels/window.h"
 
 namespace leat {
@@ -65,7 +64,7 @@ BoundKernel prepare_depth(TypeTag<T>, const KernelRequest& r) {
     for (StridedCopy::Axis& axis : copy) std::swap(axis.from, axis.to);
   }
   return BoundKernel::of([copy = StridedCopy(std::move(copy))](const Arguments& a) {
-    copy.run(*a.stream, a.input<T>(0), a.output<T>());
+    copy_strided(copy, a, a.input<T>(0), a.output<T>());
   });
 }
 
@@ -86,9 +85,9 @@ const Op space_to_depth_op{{
     .attrs = depth_attrs,
     .shape = infer_space_to_depth,
     .gradient = [](Gradient& g) { g.dx() = op("DepthToSpace", {g.dy()}, depth_attrs_of(g)); },
-    .kernels = {cpu_moving_kernel(
+    .kernels = moving_kernels(
         "T",
-        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_depth<true>(t, r); })},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_depth<true>(t, r); }),
     .examples = {{.inputs = {floats({1, 2, 4, 1}, {1, 2, 3, 4, 5, 6, 7, 8})},
                   .attrs = {{"block_size", 2}},
                   .outputs = {floats({1, 1, 2, 4}, {1, 2, 5, 6, 3, 4, 7, 8})}}},
@@ -103,9 +102,9 @@ const Op depth_to_space_op{{
     .attrs = depth_attrs,
     .shape = infer_depth_to_space,
     .gradient = [](Gradient& g) { g.dx() = op("SpaceToDepth", {g.dy()}, depth_attrs_of(g)); },
-    .kernels = {cpu_moving_kernel(
+    .kernels = moving_kernels(
         "T",
-        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_depth<false>(t, r); })},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_depth<false>(t, r); }),
     .examples = {{.inputs = {floats({1, 1, 2, 4}, {1, 2, 5, 6, 3, 4, 7, 8})},
                   .attrs = {{"block_size", 2}},
                   .outputs = {floats({1, 2, 4, 1}, {1, 2, 3, 4, 5, 6, 7, 8})}}},
@@ -261,17 +260,17 @@ BoundKernel prepare_batch(TypeTag<T>, const KernelRequest& r) {
     if (copies.back().copy.elements() == 0) copies.pop_back();
   }
   return BoundKernel::of([copies = std::move(copies), n = out.elements()](const Arguments& a) {
-    if (to_batch) fill_in_pieces(a.output<T>(), n, T{});
+    if (to_batch) fill_elements(a, a.output<T>(), n);
     for (const PlacedCopy& place : copies) {
-      place.copy.run(*a.stream, a.input<T>(0) + (to_batch ? place.space : place.batch),
-                     a.output<T>() + (to_batch ? place.batch : place.space));
+      copy_strided(place.copy, a, a.input<T>(0) + (to_batch ? place.space : place.batch),
+                   a.output<T>() + (to_batch ? place.batch : place.space));
     }
   });
 }
 
 template <bool to_batch>
-Kernel batch_kernel() {
-  return cpu_moving_kernel("T", []<class T>(TypeTag<T> t, const KernelRequest& r) {
+std::vector<Kernel> batch_kernels() {
+  return moving_kernels("T", []<class T>(TypeTag<T> t, const KernelRequest& r) {
     return prepare_batch<to_batch>(t, r);
   });
 }
@@ -290,7 +289,7 @@ const Op space_to_batch_nd_op{{
         [](Gradient& g) {
           g.dx(0) = op("BatchToSpaceND", {g.dy(), g.x(1), g.x(2)});
         },
-    .kernels = {batch_kernel<true>()},
+    .kernels = batch_kernels<true>(),
     .examples = {{.inputs = {floats({1, 3, 1}, {1, 2, 3}), ints({2}), ints({1, 2}, {0, 1})},
                   .outputs = {floats({2, 2, 1}, {1, 3, 2, 0})}}},
     .value_inputs = {1, 2},
@@ -308,7 +307,7 @@ const Op batch_to_space_nd_op{{
         [](Gradient& g) {
           g.dx(0) = op("SpaceToBatchND", {g.dy(), g.x(1), g.x(2)});
         },
-    .kernels = {batch_kernel<false>()},
+    .kernels = batch_kernels<false>(),
     .examples = {{.inputs = {floats({2, 2, 1}, {1, 3, 2, 4}), ints({2}), ints({1, 2}, {0, 1})},
                   .outputs = {floats({1, 3, 1}, {1, 2, 3})}}},
     .value_inputs = {1, 2},
@@ -326,7 +325,7 @@ const Op space_to_batch_op{{
           g.dx(0) =
               op("BatchToSpace", {g.dy(), g.x(1)}, {{"block_size", g.attr<int64_t>("block_size")}});
         },
-    .kernels = {batch_kernel<true>()},
+    .kernels = batch_kernels<true>(),
     .examples = {{.inputs = {floats({1, 2, 2, 1}, {1, 2, 3, 4}), ints({2, 2}, {0, 0, 0, 0})},
                   .attrs = {{"block_size", 2}},
                   .outputs = {floats({4, 1, 1, 1}, {1, 2, 3, 4})}}},
@@ -345,7 +344,7 @@ const Op batch_to_space_op{{
           g.dx(0) =
               op("SpaceToBatch", {g.dy(), g.x(1)}, {{"block_size", g.attr<int64_t>("block_size")}});
         },
-    .kernels = {batch_kernel<false>()},
+    .kernels = batch_kernels<false>(),
     .examples = {{.inputs = {floats({4, 1, 1, 1}, {1, 2, 3, 4}), ints({2, 2}, {0, 0, 1, 0})},
                   .attrs = {{"block_size", 2}},
                   .outputs = {floats({1, 2, 1, 1}, {2, 4})}}},

@@ -1,6 +1,6 @@
+// leat: cpu+cuda
 // StridedSlice, its gradient, and assignments to such slices of variables.
 #include "kernels/arrays/strided_slice.h"
-#include "kernels/pieces.h"
 
 #include <bit>
 
@@ -8,11 +8,9 @@
 #include "graph/ops.h"
 #include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
-#include "kernels/cpu.h"
 #include "kernels/examples.h"
-#include "kernels/moved_variants.h"
+#include "kernels/moves.h"
 #include "kernels/resource_form.h"
-#include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {
@@ -180,7 +178,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
     return BoundKernel::view();
   return BoundKernel::of(
       [copy = StridedCopy(std::move(layout.axes)), offset = layout.offset](const Arguments& a) {
-        copy.run(*a.stream, a.input<T>(0) + offset, a.output<T>());
+        copy_strided(copy, a, a.input<T>(0) + offset, a.output<T>());
       });
 }
 
@@ -193,8 +191,8 @@ BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& request) {
   for (StridedCopy::Axis& axis : layout.axes) std::swap(axis.from, axis.to);
   return BoundKernel::of([copy = StridedCopy(std::move(layout.axes)), offset = layout.offset,
                           n = whole.elements()](const Arguments& a) {
-    if (copy.elements() < n) fill_in_pieces(a.output<T>(), n, T{});
-    copy.run(*a.stream, a.input<T>(4), a.output<T>() + offset);
+    if (copy.elements() < n) fill_elements(a, a.output<T>(), n);
+    copy_strided(copy, a, a.input<T>(4), a.output<T>() + offset);
   });
 }
 
@@ -231,8 +229,8 @@ const Op strided_slice_op{{
           g.dx(0) = strided_slice_grad(shape_of(g.x(0), g.x(1).dtype()), g.x(1), g.x(2), g.x(3),
                                        g.dy(), masks_of(g));
         },
-    .kernels = and_for_variants(cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })),
+    .kernels = moving_kernels_and_for_variants(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); }),
     .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({1, -1}), ints({2, 0}),
                              ints({1, -1})},
                   .outputs = {floats({1, 2}, {6, 5})}},
@@ -255,8 +253,8 @@ const Op strided_slice_grad_op{{
         },
     .gradient =
         [](Gradient& g) { g.dx(4) = strided_slice(g.dy(), g.x(1), g.x(2), g.x(3), masks_of(g)); },
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_gradient(t, r); })},
+    .kernels = moving_kernels(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_gradient(t, r); }),
     .examples = {{.inputs = {ints({4}), ints({1}), ints({4}), ints({2}), floats({5, 6})},
                   .outputs = {floats({0, 5, 0, 6})}}},
     .value_inputs = {0, 1, 2, 3},
@@ -298,13 +296,25 @@ BoundKernel prepare_assign(TypeTag<T>, const KernelRequest& request) {
     while (slice.result[axis] == 1) ++axis;
     to = {to.extent, of_result[axis++], to.from};
   }
-  return BoundKernel::of([copy = StridedCopy(std::move(layout.axes)), offset = layout.offset,
-                          n = value.elements()](const Arguments& a) {
-    const T* from = a.input<T>(4);
-    if (from != a.ref<T>(0)) return copy.run(*a.stream, from, a.ref<T>(0) + offset);
-    const std::vector<T> own(from, from + n);  // the value is the variable itself
-    copy.run(*a.stream, own.data(), a.ref<T>(0) + offset);
-  });
+  // If the value is the variable itself, a copy of it is read.
+  const int64_t n = value.elements();
+  BoundKernel kernel =
+      BoundKernel::of([copy = StridedCopy(std::move(layout.axes)), offset = layout.offset,
+                       whole_value = StridedCopy({{n, 1, 1}}), n](const Arguments& a) {
+        const T* from = a.input<T>(4);
+        T* const to = a.ref<T>(0) + offset;
+        if (from != a.ref<T>(0)) return copy_strided(copy, a, from, to);
+        if constexpr (moves_on_host) {
+          const std::vector<T> own(from, from + n);
+          copy_strided(copy, a, own.data(), to);
+        } else {
+          T* const own = static_cast<T*>(a.workspace);
+          copy_strided(whole_value, a, from, own);
+          copy_strided(copy, a, static_cast<const T*>(own), to);
+        }
+      });
+  if (!moves_on_host && value == whole) kernel.workspace_bytes = static_cast<size_t>(n) * sizeof(T);
+  return kernel;
 }
 
 const OpDef assign_def{
@@ -318,8 +328,8 @@ const OpDef assign_def{
           index_count(c, 1);
           if (c.num_outputs() > 0) c.set_output(0, c.input(0));
         },
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_assign(t, r); })},
+    .kernels = moving_kernels(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_assign(t, r); }),
     .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({1, -1}), ints({2, 0}),
                              ints({1, -1}), floats({1, 2}, {7, 8})},
                   .outputs = {floats({2, 3}, {1, 2, 3, 4, 8, 7})}},

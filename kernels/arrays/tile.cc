@@ -1,12 +1,11 @@
+// leat: cpu+cuda
 // Tile: a tensor repeated along its axes.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
-#include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
-#include "kernels/moved_variants.h"
-#include "kernels/strided_copy.h"
+#include "kernels/moves.h"
 
 namespace leat {
 namespace {
@@ -44,7 +43,7 @@ BoundKernel prepare_tile(TypeTag<T>, const KernelRequest& request) {
     axes.push_back({in[i], from[i], to[i]});
   }
   return BoundKernel::of([copy = StridedCopy(std::move(axes))](const Arguments& a) {
-    copy.run(*a.stream, a.input<T>(0), a.output<T>());
+    copy_strided(copy, a, a.input<T>(0), a.output<T>());
   });
 }
 
@@ -65,8 +64,8 @@ const Op tile_op{{
     .attrs = {"T: type", "Tmultiples: {int32, int64} = int32"},
     .shape = infer_tile,
     .gradient = tile_gradient,
-    .kernels = and_for_variants(cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_tile(t, r); })),
+    .kernels = moving_kernels_and_for_variants(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_tile(t, r); }),
     .examples = {{.inputs = {floats({1, 2}, {1, 2}), ints({2, 2})},
                   .outputs = {floats({2, 4}, {1, 2, 1, 2, 1, 2, 1, 2})}}},
     .value_inputs = {1},

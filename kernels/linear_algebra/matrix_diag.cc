@@ -1,6 +1,8 @@
 // Bands of diagonals of matrices: MatrixDiagPart extracts them, MatrixDiag builds matrices from
 // them, MatrixSetDiag replaces them. V1 supports only the main diagonal; V2 and V3 differ in where
 // diagonals of unequal lengths begin.
+#include "kernels/linear_algebra/matrix_band.h"
+
 #include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -12,37 +14,6 @@
 
 namespace leat {
 namespace {
-
-// Diagonals `low` to `high` of [rows, cols] matrices; 0 is the main one, 1 the one above it. Packed
-// they are [count(), longest()], the highest first.
-struct Band {
-  int64_t low = 0, high = 0, rows = 0, cols = 0;
-  bool left_above = true, left_below = true;  // where shorter diagonals lie in their row
-
-  int64_t count() const { return high - low + 1; }
-  int64_t length(int64_t d) const {
-    return std::min(rows + std::min(d, int64_t{0}), cols - std::max(d, int64_t{0}));
-  }
-  int64_t longest() const {
-    return std::min(rows + std::min(high, int64_t{0}), cols - std::max(low, int64_t{0}));
-  }
-  int64_t offset(int64_t d) const {
-    const bool left = (d >= 0 && left_above) || (d <= 0 && left_below);
-    return left ? 0 : longest() - length(d);
-  }
-
-  // f(offset in the matrix, offset in the packed diagonals) for each element.
-  template <class F>
-  void for_each(F f) const {
-    if (longest() <= 0) return;  // for any number of diagonals
-    for (int64_t d = high; d >= low; --d) {
-      const int64_t first = d >= 0 ? d : -d * cols, packed = (high - d) * longest() + offset(d);
-      for (int64_t i = 0, n = length(d); i < n; ++i) f(first + i * (cols + 1), packed + i);
-    }
-  }
-};
-
-bool has_band(std::string_view op) { return op.ends_with("V2") || op.ends_with("V3"); }
 
 Band band_of(const NodeView& node, const Tensor* k) {
   Band band;
@@ -85,6 +56,8 @@ bool is_complete_matrix(const Shape& shape) {
   return shape[shape.rank() - 1] != any && shape[shape.rank() - 2] != any;
 }
 
+}  // namespace
+
 Band band_in(const NodeView& node, const Tensor* k, const Shape& matrix) {
   Band band = band_of(node, k);
   band.rows = matrix[matrix.rank() - 2];
@@ -92,6 +65,8 @@ Band band_in(const NodeView& node, const Tensor* k, const Shape& matrix) {
   if (has_band(node.op)) check_in_matrix(band);
   return band;
 }
+
+namespace {
 
 // Input `i` of the ops that support more than the main diagonal; null if it is unknown or absent.
 const Tensor* band_value(ShapeContext& c, int i) {
@@ -136,6 +111,8 @@ BoundKernel prepare_part(TypeTag<T>, const KernelRequest& r) {
 
 // ---- MatrixDiag
 
+}  // namespace
+
 Band diag_band(const NodeView& node, const Shape& diagonal, const Tensor* k, const Tensor* rows,
                const Tensor* cols) {
   Band band = band_of(node, k);
@@ -171,6 +148,8 @@ Band diag_band(const NodeView& node, const Shape& diagonal, const Tensor* k, con
         band.rows, " and ", band.cols, ", neither ", min_rows, " rows nor ", min_cols, " columns");
   return band;
 }
+
+namespace {
 
 void infer_diag(ShapeContext& c) {
   for (int i = 2; i < c.num_inputs(); ++i) c.with_rank(i, 0);

@@ -1,7 +1,5 @@
 // Combine rows with equal ids: SegmentSum, Mean, Prod, Min and Max, whose sorted ids determine the
 // number of output rows, and UnsortedSegmentSum, Prod, Min and Max, which take it as an input.
-#include <limits>
-
 #include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -10,89 +8,13 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
+#include "kernels/math/segment_combiners.h"
 #include "kernels/pieces.h"
-#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
 
-// ---- Combiners. `gap` is the value for an id between others that no row has; `empty<T>()` is that
-// value for unsorted ids.
-
-template <class T>
-constexpr double largest() {
-  if constexpr (std::is_same_v<T, half>) return 65504;
-  if constexpr (std::is_same_v<T, bfloat16>) return 3.38953138925153547590e38;
-  return static_cast<double>(std::numeric_limits<ComputeType<T>>::max());
-}
-
-struct Sum {
-  static constexpr int gap = 0;
-  template <class T>
-  static T empty() {
-    return T(0);
-  }
-  template <class C>
-  LEAT_INLINE static C combine(C a, C b) {
-    return static_cast<C>(Wrapping<C>(a) + Wrapping<C>(b));
-  }
-};
-
-struct Mean : Sum {};
-
-struct Prod {
-  static constexpr int gap = 1;
-  template <class T>
-  static T empty() {
-    return T(1);
-  }
-  template <class C>
-  LEAT_INLINE static C combine(C a, C b) {
-    return static_cast<C>(Wrapping<C>(a) * Wrapping<C>(b));
-  }
-};
-
-struct Min {
-  static constexpr int gap = 0;
-  template <class T>
-  static T empty() {
-    if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::max();
-    return T(largest<T>());
-  }
-  template <class C>
-  LEAT_INLINE static C combine(C a, C b) {
-    return b < a ? b : a;
-  }
-};
-
-struct Max {
-  static constexpr int gap = 0;
-  template <class T>
-  static T empty() {
-    if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::lowest();
-    return T(-largest<T>());
-  }
-  template <class C>
-  LEAT_INLINE static C combine(C a, C b) {
-    return a < b ? b : a;
-  }
-};
-
-// Min and Max for unsorted ids, where the last row decides about NaN: a NaN stays until a number
-// follows.
-struct UnsortedMin : Min {
-  template <class C>
-  LEAT_INLINE static C combine(C a, C b) {
-    return a < b ? a : b;
-  }
-};
-
-struct UnsortedMax : Max {
-  template <class C>
-  LEAT_INLINE static C combine(C a, C b) {
-    return b < a ? a : b;
-  }
-};
+using namespace segment;
 
 template <class Combiner, class T>
 void combine_row(const T* from, int64_t n, T* to) {

@@ -52,12 +52,11 @@ class RandomStream {
 struct StatelessSeed {
   uint64_t key, counter[2];
 
-  StatelessSeed(uint64_t seed, uint64_t seed2) {
+  constexpr StatelessSeed(uint64_t seed, uint64_t seed2) : key(0), counter{0, 0} {
     Philox mixer(0x02461e293ec8f720, seed2);
     mixer.skip(seed);
     const Philox::Block mixed = mixer.next();
     key = mixed[0] | (uint64_t{mixed[1]} << 32);
-    counter[0] = 0;
     counter[1] = mixed[2] | (uint64_t{mixed[3]} << 32);
   }
   // Made from the two int32 or int64 values in an input.
@@ -69,28 +68,30 @@ struct StatelessSeed {
     const int32_t* seed = a.input<int32_t>(input);
     return {static_cast<uint64_t>(seed[0]), static_cast<uint64_t>(seed[1])};
   }
-  Philox generator() const { return {key, counter[1]}; }
+  constexpr Philox generator() const { return {key, counter[1]}; }
 };
 
 // In [0, 1): random mantissa bits under the exponent of 1, minus 1.
-inline float uniform(uint32_t x) {
+constexpr float uniform(uint32_t x) {
   return std::bit_cast<float>((x & 0x7fffffu) | 0x3f800000u) - 1.0f;
 }
-inline double uniform(uint32_t high, uint32_t low) {
+constexpr double uniform(uint32_t high, uint32_t low) {
   return std::bit_cast<double>((uint64_t{high & 0xfffffu} << 32) | low | (uint64_t{1023} << 52)) -
          1.0;
 }
 
 // Box-Muller: two uniform numbers to two normal ones. (The product with pi is TensorFlow's, in
-// double.)
-inline void box_muller(uint32_t x0, uint32_t x1, float* out) {
+// double.) Templates, because the logarithm of the library is no constexpr function.
+template <class = void>
+constexpr void box_muller(uint32_t x0, uint32_t x1, float* out) {
   const float u1 = std::max(uniform(x0), 1.0e-7f);
   const float angle = static_cast<float>(2.0 * std::numbers::pi * uniform(x1));
   const float radius = std::sqrt(-2.0f * std::log(u1));
   out[0] = std::sin(angle) * radius;
   out[1] = std::cos(angle) * radius;
 }
-inline void box_muller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, double* out) {
+template <class = void>
+constexpr void box_muller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, double* out) {
   const double u1 = std::max(uniform(x0, x1), 1.0e-7);
   const double angle = 2 * std::numbers::pi * uniform(x2, x3);
   const double radius = std::sqrt(-2.0 * std::log(u1));
