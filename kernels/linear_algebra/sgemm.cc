@@ -13,6 +13,7 @@
 
 #include "core/step_end.h"
 #include "core/thread_pool.h"
+#include "kernels/cpu_isa.h"
 
 namespace leat {
 namespace {
@@ -97,8 +98,17 @@ int64_t cell_begin(int64_t i, int64_t count, int64_t extent) {
   return i == count ? extent : extent * i / count / 16 * 16;
 }
 
+// Equal products are equal, whatever the number of threads. Without AVX-512, oneDNN adds up in
+// another order where an operand is cut: there the cells are those of a usual number of threads.
+int threads_for(Stream& stream) {
+  constexpr int usual = 4;
+  static const bool keeps_order = cpu_isa() == Isa::avx512;
+  if (!keeps_order) return usual;
+  return stream.pool() == nullptr ? 1 : stream.pool()->threads();
+}
+
 void multiply(const MatMul& mm, Stream& stream, const float* a, const float* b, float* product) {
-  const Grid grid = grid_of(mm, stream.pool() == nullptr ? 1 : stream.pool()->threads());
+  const Grid grid = grid_of(mm, threads_for(stream));
   stream.parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t cell = begin; cell < end; ++cell) {
       const int64_t row = cell / grid.columns, column = cell % grid.columns;
