@@ -45,7 +45,8 @@ __global__ void __launch_bounds__(threads_per_block)
   const int64_t end = (c + 1) * chunk < n ? (c + 1) * chunk : n;
   for (int64_t i = c * chunk; i < end; ++i) {
     const uint32_t digit = slices[i] >> shift & (digits - 1);
-    for (int d = 0; d < digits; ++d) count[d] += digit == static_cast<uint32_t>(d) ? 1 : 0;  // stays in registers
+    for (int d = 0; d < digits; ++d)
+      count[d] += digit == static_cast<uint32_t>(d) ? 1 : 0;  // stays in registers
   }
   for (int d = 0; d < digits; ++d) counts[d * chunks + c] = count[d];
 }

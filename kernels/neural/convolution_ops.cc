@@ -124,15 +124,9 @@ void infer_filter_gradient(ShapeContext& c) {
 
 template <ConvolutionPass pass>
 BoundKernel prepare(const KernelRequest& r) {
-  for (const char* attr : {"strides", "dilations"}) check_spatial_steps(r.node, attr);
-  const Shape& x = pass == ConvolutionPass::input_gradient ? r.outputs[0].shape : r.inputs[0].shape;
-  const Shape& filter =
-      pass == ConvolutionPass::filter_gradient ? r.outputs[0].shape : r.inputs[1].shape;
-  if (pass == ConvolutionPass::filter_gradient && filter.elements() == 0) return {};
-  const Convolution c = convolution_of(r.node, x, filter);
-  const int a = pass == ConvolutionPass::input_gradient ? 2 : 0,
-            b = pass == ConvolutionPass::filter_gradient ? 2 : 1;
-  return bind_convolution(pass, c, r.outputs[0].dtype, a, b);
+  const ConvolutionRequest c = convolution_request(pass, r);
+  if (c.is_idle) return {};
+  return bind_convolution(pass, c.extents, r.outputs[0].dtype, c.a, c.b);
 }
 
 template <ConvolutionPass pass, class... T>
@@ -366,4 +360,15 @@ const Op volume_filter_gradient_op{{
 }};
 
 }  // namespace
+
+ConvolutionRequest convolution_request(ConvolutionPass pass, const KernelRequest& request) {
+  for (const char* attr : {"strides", "dilations"}) check_spatial_steps(request.node, attr);
+  const bool gives_x = pass == ConvolutionPass::input_gradient;
+  const bool gives_filter = pass == ConvolutionPass::filter_gradient;
+  const Shape& x = gives_x ? request.outputs[0].shape : request.inputs[0].shape;
+  const Shape& filter = gives_filter ? request.outputs[0].shape : request.inputs[1].shape;
+  if (gives_filter && filter.elements() == 0) return {.is_idle = true};
+  return {convolution_of(request.node, x, filter), gives_x ? 2 : 0, gives_filter ? 2 : 1, false};
+}
+
 }  // namespace leat

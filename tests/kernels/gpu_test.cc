@@ -63,6 +63,15 @@ const std::set<std::string> on_gpus = {"Abs",
                                        "DepthToSpace",
                                        "Diag",
                                        "DiagPart",
+                                       "Conv2D",
+                                       "Conv2DBackpropFilter",
+                                       "Conv2DBackpropInput",
+                                       "Conv3D",
+                                       "Conv3DBackpropFilterV2",
+                                       "Conv3DBackpropInputV2",
+                                       "DepthwiseConv2dNative",
+                                       "DepthwiseConv2dNativeBackpropFilter",
+                                       "DepthwiseConv2dNativeBackpropInput",
                                        "Div",
                                        "DivNoNan",
                                        "Empty",
@@ -230,11 +239,18 @@ const std::set<std::string> on_gpus = {"Abs",
                                        "ZerosLike"};
 
 // They ask the device's library when they are prepared.
-const std::set<std::string> needs_library = {
-    "MatMul",
-    "BatchMatMul",
-    "BatchMatMulV2",
-};
+const std::set<std::string> needs_library = {"MatMul",
+                                             "BatchMatMul",
+                                             "BatchMatMulV2",
+                                             "Conv2D",
+                                             "Conv2DBackpropInput",
+                                             "Conv2DBackpropFilter",
+                                             "Conv3D",
+                                             "Conv3DBackpropInputV2",
+                                             "Conv3DBackpropFilterV2",
+                                             "DepthwiseConv2dNative",
+                                             "DepthwiseConv2dNativeBackpropInput",
+                                             "DepthwiseConv2dNativeBackpropFilter"};
 
 bool has_gpu_kernel(const OpDef& op) {
   for (const Kernel& kernel : op.kernels) {
