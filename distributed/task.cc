@@ -188,7 +188,7 @@ class Task::State {
     check(tls_ != nullptr || options.plaintext_port < 0,
           "a separate plaintext port needs TLS: without it, every port of ", name, " is plaintext");
     devices_.push_back(make_cpu_device(cpu_of(name), pool_, files_in(spec)));
-    if (options.gpus) {
+    if (options.gpus || spec.offers_gpus(name)) {
       for (auto& gpu : make_gpu_devices(name.device_name())) devices_.push_back(std::move(gpu));
     }
     WorkerOptions worker;

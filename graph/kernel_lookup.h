@@ -1,8 +1,11 @@
-// find_kernel() for the many nodes of a graph.
+// Which kernels there are: in this process for the many nodes of a graph, and in another process.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "graph/graph.h"
 
@@ -31,5 +34,15 @@ class KernelLookup {
   };
   std::array<Answer, 256> answers_;
 };
+
+// The kernels that a process has for one type of device, by op: the types that each one takes.
+using KernelTypes = std::vector<TypeConstraint>;
+using KernelTable = std::map<std::string, std::vector<KernelTypes>, std::less<>>;
+bool are_equal(const KernelTable& a, const KernelTable& b);
+
+// This process's own.
+KernelTable kernel_table(DeviceType device);
+// The first kernel of the table that fits the node, or null.
+const KernelTypes* find_kernel(const KernelTable& table, const Node& node);
 
 }  // namespace leat

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "graph/kernel_lookup.h"
 #include "graph/near_misses.h"
 #include "graph/op_schema.h"
 
@@ -49,23 +50,20 @@ std::string fingerprint(const OpDef& op) {
   return out;
 }
 
-bool fits(const Kernel& kernel, const AttrMap& attrs, DeviceType device) {
-  if (kernel.device != device) return false;
+bool fits(const std::vector<TypeConstraint>& types, const AttrMap& attrs) {
   const auto allows = [](const TypeConstraint& constraint, DType dtype) {
     return std::find(constraint.allowed.begin(), constraint.allowed.end(), dtype) !=
            constraint.allowed.end();
   };
-  return std::all_of(kernel.types.begin(), kernel.types.end(),
-                     [&](const TypeConstraint& constraint) {
-                       const auto found = attrs.find(constraint.attr);
-                       if (found == attrs.end()) return false;
-                       if (found->second.is<DType>())
-                         return allows(constraint, found->second.get<DType>());
-                       if (!found->second.is<std::vector<DType>>()) return false;
-                       const auto& dtypes = found->second.get<std::vector<DType>>();
-                       return std::all_of(dtypes.begin(), dtypes.end(),
-                                          [&](DType dtype) { return allows(constraint, dtype); });
-                     });
+  return std::all_of(types.begin(), types.end(), [&](const TypeConstraint& constraint) {
+    const auto found = attrs.find(constraint.attr);
+    if (found == attrs.end()) return false;
+    if (found->second.is<DType>()) return allows(constraint, found->second.get<DType>());
+    if (!found->second.is<std::vector<DType>>()) return false;
+    const auto& dtypes = found->second.get<std::vector<DType>>();
+    return std::all_of(dtypes.begin(), dtypes.end(),
+                       [&](DType dtype) { return allows(constraint, dtype); });
+  });
 }
 
 void add(OpDef def) {
@@ -154,9 +152,42 @@ std::vector<const OpDef*> all_ops() {
 const Kernel* find_kernel(const OpDef& op, const AttrMap& attrs, DeviceType device) {
   const std::shared_lock lock(registry().mutex);
   for (const Kernel& kernel : op.kernels) {
-    if (fits(kernel, attrs, device)) return &kernel;
+    if (kernel.device == device && fits(kernel.types, attrs)) return &kernel;
   }
   return nullptr;
+}
+
+KernelTable kernel_table(DeviceType device) {
+  KernelTable out;
+  const std::shared_lock lock(registry().mutex);
+  for (const auto& [name, op] : registry().ops) {
+    for (const Kernel& kernel : op->kernels) {
+      if (kernel.device == device) out[name].push_back(kernel.types);
+    }
+  }
+  return out;
+}
+
+bool are_equal(const KernelTable& a, const KernelTable& b) {
+  const auto same_constraint = [](const TypeConstraint& x, const TypeConstraint& y) {
+    return x.attr == y.attr && x.allowed == y.allowed;
+  };
+  const auto same_types = [&](const KernelTypes& x, const KernelTypes& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_constraint);
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const auto& x, const auto& y) {
+    return x.first == y.first && std::equal(x.second.begin(), x.second.end(), y.second.begin(),
+                                            y.second.end(), same_types);
+  });
+}
+
+const KernelTypes* find_kernel(const KernelTable& table, const Node& node) {
+  const auto found = table.find(node.op->name);
+  if (found == table.end()) return nullptr;
+  const auto first =
+      std::find_if(found->second.begin(), found->second.end(),
+                   [&](const KernelTypes& types) { return fits(types, node.attrs); });
+  return first == found->second.end() ? nullptr : &*first;
 }
 
 std::string describe_kernels(const OpDef& op) {

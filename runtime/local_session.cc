@@ -83,6 +83,7 @@ LocalSession::LocalSession(const SessionOptions& options, const LocalDevices& de
   placement_.default_device = devices_.front()->name();
   placement_.allow_soft_placement = options.allow_soft_placement;
   placement_.log_placement = options.log_placement;
+  placement_.gpus = options.gpus;
   resources_.pool = &pool_;
   resources_.containers = std::make_shared<Containers>();
   resources_.node_states = std::make_shared<NodeStates>();

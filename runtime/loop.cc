@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/thread_pool.h"
+#include "graph/host_values.h"
 #include "runtime/node_error.h"
 #include "runtime/pinned_loop.h"
 #include "runtime/pointers.h"
@@ -18,15 +19,37 @@ constexpr int64_t long_ns = 50'000;
 // the loop may be over. Then it runs some iterations before it looks around.
 constexpr int iterations_before_pinned = 3, pinned_at_once = 8;
 
+// On a GPU; on a CPU all values are in host memory. `next`: the variables' values, if the part is
+// the body. The host reads what the condition says.
+PartPlaces places_of(const Graph& part, const std::vector<std::string>& next, const Node& loop) {
+  const std::vector<bool> on_host = loop_inputs_on_host(loop);
+  PartPlaces out;
+  for (const auto& node : part.nodes()) {
+    if (!node->is("_Feed")) continue;
+    const std::string& name = node->attr<std::string>("name");
+    const LoopFeed from = LoopFeed::parse(name);
+    const size_t input = static_cast<size_t>(from.number) +
+                         (from.is_variable ? 0 : static_cast<size_t>(loop.num_outputs()));
+    if (input < on_host.size() && !on_host[input]) out.feeds_on_device.insert(name);
+  }
+  for (size_t v = 0; v < next.size() && v < on_host.size(); ++v) {
+    if (!on_host[v]) out.fetches_on_device.insert(next[v]);
+  }
+  return out;
+}
+
 // The parts of a loop may come from another process: what goes into them, and out of them, is
 // compared with what the loop declares.
 LoopProgram::Part make_part(const Node& loop, Graph graph, const std::vector<std::string>& wanted,
                             Device& device, Device& host, Containers& containers,
-                            NodeStates& node_states, ThreadPool& pool) {
+                            NodeStates& node_states, ThreadPool& pool, bool is_body = false) {
   const int variables = loop.num_outputs();
   LoopProgram::Part part;
+  PartPlaces places;
+  if (device.type() != DeviceType::cpu)
+    places = places_of(graph, is_body ? wanted : std::vector<std::string>(), loop);
   part.program = std::make_unique<Program>(std::move(graph), wanted, device, host, containers,
-                                           node_states, pool);
+                                           node_states, pool, &places);
   const ProgramPlan& plan = part.program->plan();
   for (const ProgramPlan::Feed& feed : plan.feeds) {
     const LoopFeed from = LoopFeed::parse(feed.name);
@@ -63,7 +86,7 @@ LoopProgram::LoopProgram(const Node& loop, Device& device, Device& host, Contain
   condition_ = make_part(loop, std::move(parts.condition), {parts.predicate}, device, host,
                          containers, node_states, pool);
   body_ = make_part(loop, std::move(parts.body), parts.next, device, host, containers, node_states,
-                    pool);
+                    pool, /*is_body=*/true);
   if (parts.last.size() > 0)
     last_ = make_part(loop, std::move(parts.last), {}, device, host, containers, node_states, pool);
 }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/variable.h"
+#include "graph/host_values.h"
 #include "graph/kernel_lookup.h"
 #include "graph/passes/colocation.h"
 #include "graph/passes/variable_accesses.h"
@@ -49,6 +50,18 @@ Execute noting_other_shape(Execute assign, const Shape& declared) {
 
 using KernelCopies = std::unordered_map<const Kernel*, KernelCopy>;
 
+// Of a loop on a GPU.
+KernelCopy places_of_loop(const Node& loop) {
+  const std::vector<bool> on_host = loop_inputs_on_host(loop);
+  auto out = std::make_shared<Kernel>();
+  for (int i = 0; i < static_cast<int>(on_host.size()); ++i) {
+    if (!on_host[static_cast<size_t>(i)]) continue;
+    out->host_inputs.push_back(i);
+    if (i < loop.num_outputs()) out->host_outputs.push_back(i);
+  }
+  return out;
+}
+
 // False if no kernel fits.
 bool find_role(const Node& node, const Device& device, KernelLookup& find_kernel,
                KernelCopies& copies, NodeRole& out) {
@@ -61,16 +74,26 @@ bool find_role(const Node& node, const Device& device, KernelLookup& find_kernel
   if (node.is("_Recv")) return is_boundary(ItemKind::receive);
   if (node.is("Switch") || node.is("RefSwitch")) return is_boundary(ItemKind::switch_);
   if (node.is("Merge")) return is_boundary(ItemKind::merge);
-  if (node.is("_Loop")) return is_boundary(ItemKind::loop);
+  if (node.is("_Loop")) {
+    if (device.type() != DeviceType::cpu) out.kernel = places_of_loop(node);
+    return is_boundary(ItemKind::loop);
+  }
   if (node.is("_Feed")) return out.role = Role::feed, true;
   if (node.is("Const")) return out.role = Role::constant, true;
   if (is_state(node)) return out.role = Role::state, true;
 
   const Kernel* kernel = find_kernel(node, device.type());
+  const bool is_gpu = device.type() != DeviceType::cpu;
+  if (is_gpu && (kernel == nullptr || !takes_objects(kernel->types, node))) {
+    out.kernel = host_kernel(node);
+    kernel = out.kernel.get();
+  }
   if (kernel == nullptr) return false;
-  KernelCopy& copy = copies[kernel];
-  if (copy == nullptr) copy = std::make_shared<const Kernel>(*kernel);
-  out.kernel = copy;
+  if (kernel != out.kernel.get()) {
+    KernelCopy& copy = copies[kernel];
+    if (copy == nullptr) copy = std::make_shared<const Kernel>(*kernel);
+    out.kernel = copy;
+  }
   // A tape knows memory, not objects: a variant is none of its values.
   const bool needs_execute =
       node.op->has_data_dependent_shape ||
@@ -164,6 +187,16 @@ class FetchedReads {
 };
 
 }  // namespace
+
+KernelCopy host_kernel(const Node& node) {
+  if (!is_for_host(node)) return nullptr;
+  const Kernel* kernel = find_kernel(*node.op, node.attrs, DeviceType::cpu);
+  if (kernel == nullptr) return nullptr;
+  auto out = std::make_shared<Kernel>(*kernel);
+  for (size_t i = 0; i < node.inputs.size(); ++i) out->host_inputs.push_back(static_cast<int>(i));
+  for (size_t o = 0; o < node.outputs.size(); ++o) out->host_outputs.push_back(static_cast<int>(o));
+  return out;
+}
 
 KernelCopy no_kernel() {
   static const KernelCopy none = std::make_shared<const Kernel>();

@@ -43,6 +43,10 @@ struct NodeRole {
 // By node id. UNIMPLEMENTED lists all nodes without a kernel in one message.
 std::vector<NodeRole> find_roles(const Graph& partition, const Device& device);
 
+// For a GPU: the CPU's kernel for a node that is for the host (host_values.h), with all inputs and
+// outputs in host memory. Null if the node is not, or if there is no such kernel.
+KernelCopy host_kernel(const Node& node);
+
 // The source of a fetch. `name` is "node:index" as requested.
 struct FetchedOutput {
   std::string name;

@@ -7,10 +7,12 @@
 namespace leat {
 
 Planner::Planner(Graph graph, const std::vector<std::string>& fetches, Device& device, Device& host,
-                 Containers& containers, NodeStates& node_states)
+                 Containers& containers, NodeStates& node_states, const PartPlaces* part)
     : containers_(containers),
       node_states_(node_states),
-      is_host_(device.type() == DeviceType::cpu) {
+      is_host_(device.type() == DeviceType::cpu),
+      part_(part) {
+  plan_.is_part = part != nullptr;
   plan_.graph = std::move(graph);
   plan_.device = &device;
   plan_.host = &host;
@@ -53,6 +55,7 @@ void Planner::use_variable(int item, int variable, bool is_written) {
 
 void Planner::add(Node& node) {
   State& s = state(node);
+  if (!is_host_ && s.role == Role::segment) stay_on_host(node, s);
   join_sets(node, s);
   const bool has_handle = !node.outputs.empty() && node.outputs[0].is_handle();
   if (has_handle && s.role != Role::state && !find_value_handle(node, s)) resolve_handle(node, s);
@@ -79,7 +82,9 @@ void Planner::add(Node& node) {
     case Role::feed: {
       s.constant = static_cast<int>(plan_.feeds.size());
       plan_.feeds.push_back({node.attr<std::string>("name"), node.outputs[0].dtype,
-                             node.outputs[0].shape, node.location, -1});
+                             node.outputs[0].shape, node.location, -1, true});
+      if (part_ != nullptr && part_->feeds_on_device.contains(plan_.feeds.back().name))
+        plan_.feeds.back().on_host = false;
       break;
     }
     case Role::boundary:
@@ -98,6 +103,16 @@ void Planner::add(Node& node) {
       break;
   }
   if (s.item < 0) s.upstream = upstream_of(node);
+}
+
+void Planner::stay_on_host(const Node& node, State& s) {
+  // Some kernels look at no elements, or have made a segment of the node.
+  if (node.op->tells_shape || node.op->has_data_dependent_shape) return;
+  for (const Output& input : node.inputs) {
+    if (input.is_handle() || place_of(input) != Place::host) return;
+  }
+  if (KernelCopy kernel = host_kernel(node); kernel != nullptr && kernel->prepare)
+    s.kernel = std::move(kernel);
 }
 
 void Planner::join_sets(const Node& node, State& s) {
@@ -274,10 +289,10 @@ void Planner::wait_for_values(const Node& node, State& s) {
     const bool needs_value = is_value_input(node, i);
     const bool is_local =
         from.role == Role::segment && from.waits == s.waits && from.dead == s.dead;
-    if (needs_value && is_local && from.is_foldable) continue;
+    // It is a constant of the tape then, which lies where it is wanted.
+    if (is_local && from.is_foldable) continue;
     const Place place = wanted_place(node, s, i, input);
     if (place != place_of(input)) {
-      if (is_local && from.is_foldable && place == Place::host) continue;
       // Copies to a device are enqueued and need no wait of their own.
       const int copy = copy_item(input, place);
       if (is_local || place == Place::host)
@@ -315,7 +330,10 @@ void Planner::run_after(const Node& before, const State& s) {
 
 void Planner::add_fetches() {
   for (const FetchedOutput& fetch : fetches_) {
-    plan_.fetches.push_back({fetch.name, source_of(fetch.source, Place::host), fetch.node});
+    const bool on_device =
+        !is_host_ && part_ != nullptr && part_->fetches_on_device.contains(fetch.name);
+    const Place place = on_device ? Place::device : Place::host;
+    plan_.fetches.push_back({fetch.name, source_of(fetch.source, place), fetch.node});
     plan_.fetches.back().source.dead_on = dead_flags_of(fetch.source);
   }
 }
@@ -379,8 +397,9 @@ void Planner::connect() {
 }
 
 ProgramPlan plan_program(Graph graph, const std::vector<std::string>& fetches, Device& device,
-                         Device& host, Containers& containers, NodeStates& node_states) {
-  return Planner(std::move(graph), fetches, device, host, containers, node_states).take();
+                         Device& host, Containers& containers, NodeStates& node_states,
+                         const PartPlaces* part) {
+  return Planner(std::move(graph), fetches, device, host, containers, node_states, part).take();
 }
 
 }  // namespace leat

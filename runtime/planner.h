@@ -79,7 +79,7 @@ enum class Place : uint8_t { host, device };
 class Planner {
  public:
   Planner(Graph graph, const std::vector<std::string>& fetches, Device& device, Device& host,
-          Containers& containers, NodeStates& node_states);
+          Containers& containers, NodeStates& node_states, const PartPlaces* part);
 
   ProgramPlan take() { return std::move(plan_); }
 
@@ -106,6 +106,8 @@ class Planner {
 
   bool has_many_groups();
   void add(Node& node);
+  // On a GPU, counts that are in host memory are computed there.
+  void stay_on_host(const Node& node, State& s);
   void join_sets(const Node& node, State& s);
   int waits_for(const State& from);
   void add_boundary(Node& node, State& s);
@@ -147,6 +149,7 @@ class Planner {
   int copy_item(const Output& value, Place place);
   int copy_group(int copy, int waits);  // the group of the copied value
   ItemSource source_of(const Output& value, Place place);
+  void upload_constant(int number);
   int slot_of(const Output& value, Place place);
   // The items that must complete before the value is available.
   std::vector<int> suppliers_of(const Output& value, Place place);
@@ -164,6 +167,7 @@ class Planner {
   Containers& containers_;
   NodeStates& node_states_;
   const bool is_host_;
+  const PartPlaces* const part_;  // null: a whole step
   ProgramPlan plan_;
   std::vector<State> states_;
   SetPool sets_, wait_sets_;

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 
+#include "graph/host_values.h"
+
 namespace leat {
 
 Place Planner::place_of(const Output& value) {
-  if (is_host_) return Place::host;
+  if (is_host_ || is_host_object(value.dtype())) return Place::host;
   const State& from = state(*value.node);
-  if (from.role == Role::constant || from.role == Role::feed) return Place::host;
+  if (from.role == Role::constant) return Place::host;
+  if (from.role == Role::feed)
+    return plan_.feeds[from.constant].on_host ? Place::host : Place::device;
   switch (from.kind) {
     case ItemKind::receive:
       return Place::host;
@@ -23,7 +27,7 @@ Place Planner::place_of(const Output& value) {
 }
 
 Place Planner::wanted_place(const Node& node, const State& s, int input, const Output& value) {
-  if (is_host_) return Place::host;
+  if (is_host_ || is_host_object(value.dtype())) return Place::host;
   switch (s.kind) {
     case ItemKind::send:
       return place_of(value);
@@ -63,12 +67,25 @@ int Planner::copy_group(int copy, int waits) {
 
 ItemSource Planner::source_of(const Output& value, Place place) {
   ItemSource source;
-  if (state(*value.node).role == Role::constant && place == Place::host) {
+  if (state(*value.node).role == Role::constant) {
     source.constant = state(*value.node).constant;
+    source.is_on_device = place == Place::device;
+    if (source.is_on_device) upload_constant(source.constant);
   } else {
     source.slot = slot_of(value, place);
   }
   return source;
+}
+
+void Planner::upload_constant(int number) {
+  plan_.device_constants.resize(plan_.constants.size());
+  Tensor& there = plan_.device_constants[static_cast<size_t>(number)];
+  if (there.is_valid()) return;
+  const Tensor& host = plan_.constants[static_cast<size_t>(number)];
+  there = Tensor(host.dtype(), host.shape(), plan_.device->allocate(host.bytes()));
+  if (host.bytes() > 0)
+    plan_.device->copy_from_host(host.raw(), there.raw(), host.bytes(),
+                                 [host, there](const Status&) {});
 }
 
 int Planner::slot_of(const Output& value, Place place) {
@@ -90,10 +107,8 @@ int Planner::slot_of(const Output& value, Place place) {
 }
 
 std::vector<int> Planner::suppliers_of(const Output& value, Place place) {
-  if (place != place_of(value) &&
-      !(state(*value.node).role == Role::constant && place == Place::host)) {
+  if (place != place_of(value) && state(*value.node).role != Role::constant)
     return {copy_item(value, place)};
-  }
   return items_of(*value.node);
 }
 

@@ -15,8 +15,10 @@ std::string made_at(const Location& location) {
 }  // namespace
 
 Program::Program(Graph partition, const std::vector<std::string>& fetches, Device& device,
-                 Device& host, Containers& containers, NodeStates& node_states, ThreadPool& pool)
-    : plan_(plan_program(std::move(partition), fetches, device, host, containers, node_states)),
+                 Device& host, Containers& containers, NodeStates& node_states, ThreadPool& pool,
+                 const PartPlaces* part)
+    : plan_(
+          plan_program(std::move(partition), fetches, device, host, containers, node_states, part)),
       pool_(pool),
       costs_ns_(plan_.segments.size()),
       kernel_costs_ns_(plan_.items.size()) {

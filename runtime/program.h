@@ -44,8 +44,10 @@ class ProgramStep;
 class Program {
  public:
   // `pool` (for work handed to another thread) and all other references outlive the program.
+  // `part`: of a part of a step.
   Program(Graph partition, const std::vector<std::string>& fetches, Device& device, Device& host,
-          Containers& containers, NodeStates& node_states, ThreadPool& pool);
+          Containers& containers, NodeStates& node_states, ThreadPool& pool,
+          const PartPlaces* part = nullptr);
   ~Program();
   Program(const Program&) = delete;
 

@@ -53,7 +53,10 @@ class ProgramStep::Context : public ExecuteContext, public FunctionCompiler {
   }
   Cancellation& cancellation() override { return step_.owner_.cancellation(); }
   void set_output(int i, Tensor value) override { outputs_.at(i) = std::move(value); }
-  Device& device() const override { return *step_.plan_.device; }
+  Device& device() const override {
+    const bool is_for_host = item_.kernel->device == DeviceType::cpu;
+    return is_for_host ? *step_.plan_.host : *step_.plan_.device;
+  }
   std::shared_ptr<const CallableFunction> compile(const WrittenFunction& function) override {
     return step_.plan_.functions->compiled(function);
   }

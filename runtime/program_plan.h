@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,7 @@ struct SegmentPlan {
 struct ItemSource {
   int slot = -1;
   int constant = -1;
+  bool is_on_device = false;  // the constant's copy there
   int variable = -1;
   int resource = -1;
   std::vector<int> dead_on;  // of Merge: the flags that make this input dead
@@ -111,7 +113,8 @@ struct ProgramPlan {
   Device* host = nullptr;
   std::vector<Item> items;
   std::vector<SegmentPlan> segments;
-  std::vector<Tensor> constants;  // host
+  std::vector<Tensor> constants;         // host
+  std::vector<Tensor> device_constants;  // by constant: a copy there, if an item reads it there
   std::vector<std::shared_ptr<Variable>> variables;
   std::vector<Shape> variable_shapes;  // as declared; may be partial
   std::vector<std::shared_ptr<Resource>> resources;
@@ -124,6 +127,7 @@ struct ProgramPlan {
     Shape shape;
     Location location;
     int slot;  // -1: nothing reads it
+    bool on_host;
   };
   struct Fetch {
     std::string name;
@@ -137,11 +141,20 @@ struct ProgramPlan {
 
   // At most one segment and nothing else, on the host: a step is one call on the caller's thread.
   bool is_straight = false;
+  // A part of a step, which waits for the device at its end.
+  bool is_part = false;
+};
+
+// A part of a loop: where the values are that go into it, by name of the feed, and come out of it.
+// In host memory, if they are not in these sets.
+struct PartPlaces {
+  std::set<std::string> feeds_on_device, fetches_on_device;
 };
 
 // Throws if an op has no kernel for the device (all such nodes in one message) or a fetch does not
 // exist. `host` is a CPU device that computes values known before a step.
 ProgramPlan plan_program(Graph graph, const std::vector<std::string>& fetches, Device& device,
-                         Device& host, Containers& containers, NodeStates& node_states);
+                         Device& host, Containers& containers, NodeStates& node_states,
+                         const PartPlaces* part = nullptr);
 
 }  // namespace leat

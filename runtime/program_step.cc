@@ -39,7 +39,7 @@ void ProgramStep::start(std::vector<Tensor> feeds, Rendezvous* rendezvous, bool 
   is_traced_ = is_traced;
   source_ = WorkSource::of_thread();
   is_running_ = true;
-  is_drained_ = plan_.device->type() == DeviceType::cpu;
+  is_drained_ = plan_.is_part || plan_.device->type() == DeviceType::cpu;
   status_ = {};
   has_failed_ = false;
   events_.clear();
@@ -286,7 +286,9 @@ void ProgramStep::begin_wait(int index) {
 // ---- Values ----
 
 const Tensor& ProgramStep::value_of(const ItemSource& source) const {
-  return source.constant >= 0 ? plan_.constants[source.constant] : slots_[source.slot];
+  if (source.constant < 0) return slots_[source.slot];
+  return source.is_on_device ? plan_.device_constants[source.constant]
+                             : plan_.constants[source.constant];
 }
 
 // The value, for its last reader the very handle.

@@ -127,7 +127,13 @@ class Inference {
       out_.nodes[n].push_back({node.outputs[o].dtype, shapes[o], {}});
       bytes += out_.nodes[n].back().bytes();
     }
-    if (may_fold && bytes <= largest_constant) fold(n, inputs);
+    if (may_fold && (bytes <= largest_constant || is_left_on_host(n))) fold(n, inputs);
+  }
+
+  // By a GPU's kernel: a kernel of the GPU that reads it needs a constant of the tape.
+  bool is_left_on_host(int n) const {
+    return program_.device->type() != DeviceType::cpu &&
+           !segment_.nodes[n].kernel->host_outputs.empty();
   }
 
   void fold(int n, const std::vector<TensorSpec>& inputs) {

@@ -13,6 +13,7 @@
 
 #include "core/tensor.h"
 #include "graph/graph.h"
+#include "graph/passes/gpus.h"
 #include "graph/passes/recompute/recompute.h"
 #include "graph/passes/step_signature.h"
 
@@ -25,7 +26,8 @@ struct SessionOptions {
   std::string target = {};  // "" = this process; "grpc://host:port" = the task to dial
   bool allow_soft_placement = false;
   bool log_placement = false;
-  bool simplify = true;  // constant folding and friends; false: the graph's own nodes run
+  Gpus gpus = Gpus::prefer;  // where nodes go that request neither a CPU nor a GPU
+  bool simplify = true;      // constant folding and friends; false: the graph's own nodes run
   bool simplify_arithmetic = true;  // part of it: Pow(x, 2) as Square(x), and its like
   bool fuse = true;                 // connected elementwise ops run as one; not without simplify
   Recompute recompute = Recompute::nothing;  // what a training step does not keep in memory

@@ -2,6 +2,7 @@
 // nodes, kernels, the order that keeps reads of variables before writes (tape_order.cc), memory
 // (tape_memory.cc), addresses.
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include "runtime/node_error.h"
@@ -15,7 +16,8 @@ class Compiler {
  public:
   Compiler(const ProgramPlan& program, const SegmentPlan& segment, NodeStates& node_states,
            std::span<const Tensor* const> inputs, TapeHints& hints)
-      : draft_{segment, *program.device, infer_values(program, segment, inputs)},
+      : program_(program),
+        draft_{segment, *program.device, infer_values(program, segment, inputs)},
         node_states_(node_states),
         hints_(hints),
         tape_(std::make_shared<Tape>()) {}
@@ -108,9 +110,10 @@ class Compiler {
             " is declared as ", declared, ", but is a tensor of ", inputs[i].dtype);
     }
     std::shared_ptr<void> no_state;
-    return draft_.segment.nodes[n].kernel->prepare(
-        {node.view(), inputs, draft_.values.output_specs(n), draft_.device,
-         node.op->is_stateful ? node_states_.of(node.name) : no_state});
+    const Kernel& kernel = *draft_.segment.nodes[n].kernel;
+    Device& device = kernel.device == DeviceType::cpu ? *program_.host : draft_.device;
+    return kernel.prepare({node.view(), inputs, draft_.values.output_specs(n), device,
+                           node.op->is_stateful ? node_states_.of(node.name) : no_state});
   }
 
   // ---- Addresses ----
@@ -191,14 +194,16 @@ class Compiler {
       View view;
       int64_t strings;
       size_t bytes;
+      bool on_host;  // of a GPU's tape
     };
     std::vector<Copy> copies;
     for (const View& view : draft_.kernels[n].views) {
       const SegmentValue& value = draft_.values.nodes[n][view.output];
       if (value.known.is_valid()) continue;
       const bool is_string = value.dtype == DType::string;
+      const bool on_host = !draft_.is_on_host() && draft_.is_output_on_host(n, view.output);
       copies.push_back(
-          {view, is_string ? value.shape.elements() : -1, is_string ? 0 : value.bytes()});
+          {view, is_string ? value.shape.elements() : -1, is_string ? 0 : value.bytes(), on_host});
     }
     return BoundKernel::of(
         [device = &draft_.device, copies = std::move(copies)](const Arguments& a) {
@@ -208,8 +213,12 @@ class Compiler {
               std::copy_n(a.input<std::string>(input) + offset / sizeof(std::string), copy.strings,
                           a.output<std::string>(output));
             } else if (copy.bytes > 0) {
-              device->copy_within(static_cast<char*>(a.inputs[input]) + offset, a.outputs[output],
-                                  copy.bytes);
+              const char* const from = static_cast<char*>(a.inputs[input]) + offset;
+              if (copy.on_host) {
+                std::memcpy(a.outputs[output], from, copy.bytes);
+              } else {
+                device->copy_within(from, a.outputs[output], copy.bytes);
+              }
             }
           }
         });
@@ -254,6 +263,7 @@ class Compiler {
     }
   }
 
+  const ProgramPlan& program_;
   TapeDraft draft_;
   NodeStates& node_states_;
   TapeHints& hints_;

@@ -148,6 +148,23 @@ const std::string& ClusterSpec::address(const TaskName& task) const {
   return jobs_.at(task.job).at(task.index);
 }
 
+void ClusterSpec::set_gpus(std::vector<std::string> jobs_and_tasks) {
+  for (const std::string& entry : jobs_and_tasks) {
+    if (entry.starts_with('/')) {
+      address(TaskName::parse(entry));
+    } else if (!jobs_.contains(entry)) {
+      fail(Code::not_found, "no job ", entry, " is in the cluster, which has ", to_json());
+    }
+  }
+  gpus_ = std::move(jobs_and_tasks);
+}
+
+bool ClusterSpec::offers_gpus(const TaskName& task) const {
+  return std::any_of(gpus_.begin(), gpus_.end(), [&](const std::string& entry) {
+    return entry == task.job || entry == task.to_string();
+  });
+}
+
 bool ClusterSpec::is_sparse() const {
   return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
     return job.second.rbegin()->first != static_cast<int>(job.second.size()) - 1;
@@ -195,6 +212,7 @@ std::string ClusterSpec::to_json() const {
   if (!id_.empty()) document["cluster_id"] = id_;
   if (files_) document["files"] = *files_;
   if (!shares_memory_) document["shared_memory"] = false;
+  if (!gpus_.empty()) document["gpus"] = gpus_;
   if (tls_.is_set()) {
     Json& out = document["tls"] = Json::object();
     if (!tls_.ca.empty()) out["ca"] = tls_.ca;

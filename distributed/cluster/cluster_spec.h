@@ -50,7 +50,7 @@ class ClusterSpec {
   // Any of these JSON texts. Errors are INVALID_ARGUMENT with the JSON pointer and, for an unknown
   // key, the nearest known one:
   //   ours, TF_CONFIG  {"cluster": {"ps": ["h:1"], "worker": {"1": "h:2"}}, "cluster_id": "…",
-  //                    "files": ["/data"], "shared_memory": false,
+  //                    "files": ["/data"], "shared_memory": false, "gpus": ["worker"],
   //                    "tls": {"ca": "ca.pem", "certificate": "{name}.pem", "key": "{name}.key"}}
   //   only the jobs    {"ps": ["h:1"], "worker": ["h:2", "h:3"]}
   //   a ClusterDef     {"job": [{"name": "ps", "tasks": {"0": "h:1"}}]}
@@ -92,6 +92,12 @@ class ClusterSpec {
   bool shares_memory() const { return shares_memory_; }
   void set_shares_memory(bool shares) { shares_memory_ = shares; }
 
+  // The jobs, and tasks ("/job:worker/task:0"), that offer the GPUs of their hosts. Empty: none.
+  const std::vector<std::string>& gpus() const { return gpus_; }
+  // NOT_FOUND lists the jobs, or the tasks, that there are.
+  void set_gpus(std::vector<std::string> jobs_and_tasks);
+  bool offers_gpus(const TaskName& task) const;
+
   std::string to_json() const;  // our file's form, one line
   bool operator==(const ClusterSpec&) const = default;
 
@@ -101,6 +107,7 @@ class ClusterSpec {
   std::string id_;
   std::optional<std::vector<std::string>> files_;
   bool shares_memory_ = true;
+  std::vector<std::string> gpus_;
   TlsPaths tls_;
 };
 

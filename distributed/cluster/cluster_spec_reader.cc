@@ -23,9 +23,9 @@ std::string text_of(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-const std::vector<std::string_view> top_keys = {"cluster",       "cluster_id",     "files",
-                                                "shared_memory", "task",           "rpc_layer",
-                                                "environment",   "session_master", "tls"};
+const std::vector<std::string_view> top_keys = {
+    "cluster",   "cluster_id",  "files",          "shared_memory", "task",
+    "rpc_layer", "environment", "session_master", "tls",           "gpus"};
 
 // What an unknown key probably means, or all that it could have been.
 std::string known_keys(const std::string& key) {
@@ -264,6 +264,16 @@ ResolvedCluster read_document(const Json& document, std::string_view origin, Key
         .check(document["shared_memory"].is_boolean(), "true or false is expected, this is ",
                text_of(document["shared_memory"]));
     out.spec.set_shares_memory(document["shared_memory"].get<bool>());
+  }
+  if (document.contains("gpus")) {
+    const Json& gpus = document["gpus"];
+    const JsonPlace here = root.at("gpus");
+    here.check(gpus.is_array() && std::all_of(gpus.begin(), gpus.end(),
+                                              [](const Json& name) { return name.is_string(); }),
+               "a list of jobs and tasks is expected, such as [\"worker\"] or "
+               "[\"/job:worker/task:0\"], this is ",
+               text_of(gpus));
+    in_place(here, [&] { out.spec.set_gpus(gpus.get<std::vector<std::string>>()); });
   }
   if (document.contains("tls")) out.spec.set_tls(read_tls(root.at("tls"), document["tls"]));
   if (document.contains("rpc_layer")) {

@@ -79,10 +79,12 @@ PipelineOptions MasterSession::pipeline_options(const StepSignature& signature,
   out.bfloat16_edges = options_.bfloat16_edges;
   out.placement.allow_soft_placement = options_.allow_soft_placement;
   out.placement.log_placement = options_.log_placement;
+  out.placement.gpus = options_.gpus;
   for (const auto& [task, status] : tasks) {
     for (const DeviceDescription& device : status.devices) {
-      out.placement.devices.push_back(
-          {DeviceName::parse(device.name), device_type_from_name(device.type)});
+      const DeviceType type = device_type_from_name(device.type);
+      out.placement.devices.push_back({DeviceName::parse(device.name), type,
+                                       type == DeviceType::gpu ? status.gpu_kernels : nullptr});
     }
   }
   DeviceName own = peers_->self.device_name();

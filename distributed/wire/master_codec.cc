@@ -82,6 +82,7 @@ void write_options(const SessionOptions& options, tensorflow::ConfigProto& proto
   proto.set_allow_soft_placement(options.allow_soft_placement);
   proto.set_log_device_placement(options.log_placement);
   proto.set_isolate_session_state(options.isolate_state);
+  if (options.gpus == Gpus::avoid) (*proto.mutable_device_count())["GPU"] = 0;
   tensorflow::GraphOptions& graph = *proto.mutable_graph_options();
   graph.mutable_rewrite_options()->set_disable_meta_optimizer(!options.simplify);
   if (!options.fuse)
@@ -114,6 +115,8 @@ SessionOptions read_options(const tensorflow::ConfigProto& proto) {
   SessionOptions options;
   options.allow_soft_placement = proto.allow_soft_placement();
   options.log_placement = proto.log_device_placement();
+  const auto gpus = proto.device_count().find("GPU");
+  if (gpus != proto.device_count().end() && gpus->second == 0) options.gpus = Gpus::avoid;
   options.simplify = graph.optimizer_options().opt_level() != tensorflow::OptimizerOptions::L0 &&
                      !graph.rewrite_options().disable_meta_optimizer();
   options.fuse = graph.rewrite_options().remapping() != tensorflow::RewriterConfig::OFF;

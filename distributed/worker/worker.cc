@@ -144,6 +144,8 @@ WorkerStatus Worker::current_status() const {
   gethostname(host, sizeof(host) - 1);
   out.host = host;
   for (const Device* device : options_.devices) {
+    if (device->type() == DeviceType::gpu && out.gpu_kernels == nullptr)
+      out.gpu_kernels = std::make_shared<KernelTable>(kernel_table(DeviceType::gpu));
     out.devices.push_back({device->name().to_string(),
                            std::string(device_type_name(device->type())), device->memory_limit(),
                            options_.incarnation});

@@ -31,6 +31,8 @@ struct WorkerStatus {
   int64_t pid = 0;
   std::string host;
   std::vector<DeviceDescription> devices;
+  // What the GPUs among them can run; null if there are none.
+  std::shared_ptr<const KernelTable> gpu_kernels;
   int64_t sessions = 0, graphs = 0, running_steps = 0;
   uint64_t sent_bytes = 0;  // of tensors, to other tasks, since its start
   std::vector<PeerLink> links;

@@ -128,6 +128,20 @@ Slices encode_status(const WorkerStatus& status) {
     out.set_type(device.type);
     out.set_memory_limit(device.memory_limit);
   }
+  if (status.gpu_kernels != nullptr) {
+    for (const auto& [op, kernels] : *status.gpu_kernels) {
+      for (const KernelTypes& types : kernels) {
+        GpuKernel& out = *reply.add_gpu_kernels();
+        out.set_op(op);
+        for (const TypeConstraint& constraint : types) {
+          GpuKernel::Types& written = *out.add_types();
+          written.set_attr(constraint.attr);
+          for (const DType dtype : constraint.allowed)
+            written.add_allowed(static_cast<int32_t>(dtype));
+        }
+      }
+    }
+  }
   reply.set_sessions(status.sessions);
   reply.set_graphs(status.graphs);
   reply.set_running_steps(status.running_steps);
@@ -148,6 +162,19 @@ WorkerStatus decode_status(const Bytes& bytes) {
     DeviceName::parse(device.name());  // it is one
     out.devices.push_back(
         {device.name(), device.type(), device.memory_limit(), reply.incarnation()});
+  }
+  if (reply.gpu_kernels_size() > 0) {
+    auto table = std::make_shared<KernelTable>();
+    for (const GpuKernel& kernel : reply.gpu_kernels()) {
+      KernelTypes types;
+      for (const GpuKernel::Types& constraint : kernel.types()) {
+        types.push_back({constraint.attr(), {}});
+        for (const int32_t dtype : constraint.allowed())
+          types.back().allowed.push_back(static_cast<DType>(dtype));
+      }
+      (*table)[kernel.op()].push_back(std::move(types));
+    }
+    out.gpu_kernels = std::move(table);
   }
   out.sessions = reply.sessions();
   out.graphs = reply.graphs();

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,20 +16,25 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/kernel_lookup.h"
+#include "graph/passes/gpus.h"
 #include "graph/passes/recompute/recompute.h"
 #include "graph/passes/step_signature.h"
 
 namespace leat {
 
-// A device that the placer may use. Which kernels it has follows from its type.
+// A device that the placer may use.
 struct DeviceSpec {
   DeviceName name;  // complete
   DeviceType type = DeviceType::cpu;
+  // Of a GPU of another process, which may have other kernels than this one; null: this one's.
+  std::shared_ptr<const KernelTable> kernels = {};
 };
 
 struct PlacementOptions {
-  std::vector<DeviceSpec> devices;    // of every task that may be used
-  DeviceName default_device;          // where an op without any request goes: the dialled task
+  std::vector<DeviceSpec> devices;  // of every task that may be used
+  DeviceName default_device;        // where an op without any request goes: the dialled task
+  Gpus gpus = Gpus::prefer;
   bool allow_soft_placement = false;  // relax type and id, never job, replica or task
   bool log_placement = false;
 };

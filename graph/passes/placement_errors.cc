@@ -6,9 +6,9 @@
 namespace leat {
 namespace {
 
-const Node& node_without(const PlacementSet& set, DeviceType type) {
+const Node& node_without(const PlacementSet& set, const DeviceKinds& kinds, unsigned kind) {
   for (const Node* node : set.nodes) {
-    if ((kernel_types(*node) & bit(type)) == 0) return *node;
+    if ((kinds.with_kernels_for(*node) & kind) == 0) return *node;
   }
   return *set.nodes.front();
 }
@@ -78,7 +78,7 @@ PlacementError PlacementErrors::device_is_gone(const PlacementSet& set) const {
 
 PlacementError PlacementErrors::no_kernel_on(const DeviceSpec& device,
                                              const PlacementSet& set) const {
-  const Node& lacking = node_without(set, device.type);
+  const Node& lacking = node_without(set, kinds_, kinds_.of(device));
   std::string why = concat(lacking.op->name, " has no kernel for its types on ", device.name);
   if (&lacking != set.pinned) {
     why +=
@@ -99,9 +99,9 @@ PlacementError PlacementErrors::no_device(const PlacementSet& set) const {
   }
   const Node* lacking = nullptr;  // without a kernel on any of the matching devices
   for (const Node* node : set.nodes) {
-    const unsigned types = kernel_types(*node);
+    const unsigned kinds = kinds_.with_kernels_for(*node);
     const bool fits = std::any_of(devices_.begin(), devices_.end(), [&](const DeviceSpec& device) {
-      return set.request->matches(device.name) && (types & bit(device.type)) != 0;
+      return set.request->matches(device.name) && (kinds & kinds_.of(device)) != 0;
     });
     if (!fits && lacking == nullptr) lacking = node;
   }

@@ -13,9 +13,10 @@ namespace leat {
 
 class PlacementErrors {
  public:
-  // Both are kept by reference.
-  PlacementErrors(const std::vector<DeviceSpec>& devices, const Colocation& ties)
-      : devices_(devices), ties_(ties) {}
+  // All are kept by reference.
+  PlacementErrors(const std::vector<DeviceSpec>& devices, const DeviceKinds& kinds,
+                  const Colocation& ties)
+      : devices_(devices), kinds_(kinds), ties_(ties) {}
 
   // `node` and the set's asker request devices that exclude each other.
   PlacementError opposite_requests(const PlacementSet& set, const Node& node) const;
@@ -32,6 +33,7 @@ class PlacementErrors {
   std::string device_list() const;
 
   const std::vector<DeviceSpec>& devices_;
+  const DeviceKinds& kinds_;
   const Colocation& ties_;
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "graph/host_values.h"
 #include "graph/loops/frames.h"
 #include "graph/loops/loops.h"
 #include "graph/passes/colocation.h"
@@ -16,33 +17,108 @@
 namespace leat {
 namespace {
 
-// Strings and variants are objects of the host: no GPU can hold them, whatever types a kernel
-// takes.
-bool has_host_value(const Node& node) {
-  const auto is_host = [](DType dtype) {
+bool has_object(const Node& node) {
+  const auto is_object = [](DType dtype) {
     return dtype == DType::string || dtype == DType::variant;
   };
   return std::any_of(node.inputs.begin(), node.inputs.end(),
-                     [&](const Output& input) { return is_host(input.dtype()); }) ||
+                     [&](const Output& input) { return is_object(input.dtype()); }) ||
          std::any_of(node.outputs.begin(), node.outputs.end(),
-                     [&](const auto& output) { return is_host(output.dtype); });
+                     [&](const auto& output) { return is_object(output.dtype); });
+}
+
+// Nodes that have no kernels, because the runtime does their work. A feed goes anywhere, but the
+// host holds its strings and variants.
+bool is_done_by_runtime(const Node& node) {
+  const bool is_branch = node.is("Switch") || node.is("RefSwitch") || node.is("Merge");
+  return (node.is("_Feed") && !has_object(node)) || is_loop_node(node) ||
+         (is_branch && node.outputs[0].dtype != DType::string);
+}
+
+// `kernel`: the types of what a GPU has for the node, or null. Objects of the host stay there.
+bool can_be_on_gpu(const Node& node, const KernelTypes* kernel) {
+  return kernel != nullptr && (!has_object(node) || takes_objects(*kernel, node));
 }
 
 }  // namespace
 
 unsigned kernel_types(const Node& node, KernelLookup& find_kernel) {
-  if (has_host_value(node)) {
-    const bool has_kernel = node.is("_Feed") || node.is("_Loop") || is_loop_node(node) ||
-                            find_kernel(node, DeviceType::cpu) != nullptr;
-    return has_kernel ? bit(DeviceType::cpu) : 0;
+  if (is_done_by_runtime(node)) return bit(DeviceType::cpu) | bit(DeviceType::gpu);
+  if (node.is("_Feed") || node.is("_Loop")) return bit(DeviceType::cpu);
+  const Kernel* const on_gpu = find_kernel(node, DeviceType::gpu);
+  return (find_kernel(node, DeviceType::cpu) != nullptr ? bit(DeviceType::cpu) : 0) |
+         (can_be_on_gpu(node, on_gpu == nullptr ? nullptr : &on_gpu->types) ? bit(DeviceType::gpu)
+                                                                            : 0);
+}
+
+DeviceKinds::DeviceKinds(const std::vector<DeviceSpec>& devices) {
+  for (const DeviceSpec& device : devices) {
+    has_gpus_ = has_gpus_ || device.type == DeviceType::gpu;
+    const auto is_same = [&](const auto& table) { return are_equal(*table, *device.kernels); };
+    if (device.kernels != nullptr && std::none_of(tables_.begin(), tables_.end(), is_same))
+      tables_.push_back(device.kernels);
   }
-  if (node.is("_Feed") || is_loop_node(node)) return bit(DeviceType::cpu) | bit(DeviceType::gpu);
-  if (node.is("_Loop")) return bit(DeviceType::cpu);
-  unsigned types = 0;
-  for (const DeviceType type : {DeviceType::cpu, DeviceType::gpu}) {
-    if (find_kernel(node, type) != nullptr) types |= bit(type);
+}
+
+namespace {
+
+unsigned bit_of_table(size_t table) { return 4u << table; }
+
+}  // namespace
+
+unsigned DeviceKinds::of(const DeviceSpec& device) const {
+  if (device.kernels == nullptr) return bit(device.type);
+  const auto is_same = [&](const auto& table) { return are_equal(*table, *device.kernels); };
+  return bit_of_table(
+      static_cast<size_t>(std::find_if(tables_.begin(), tables_.end(), is_same) - tables_.begin()));
+}
+
+unsigned DeviceKinds::with_kernels_for(const Node& node) const {
+  if (node.is("_Loop")) return of_loop(node);
+  unsigned kinds = kernel_types(node, find_kernel_);
+  // The host does for the GPU what only counts, or passes lists on.
+  if ((kinds & bit(DeviceType::cpu)) != 0 && is_for_host(node)) return ~0u;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (is_done_by_runtime(node) || can_be_on_gpu(node, find_kernel(*tables_[t], node)))
+      kinds |= bit_of_table(t);
   }
-  return types;
+  return kinds;
+}
+
+unsigned DeviceKinds::with_kernels_in_loop(const Node& node) const {
+  return node.is("_Loop") ? with_kernels_for_parts(node) : with_kernels_for(node);
+}
+
+unsigned DeviceKinds::with_kernels_for_parts(const Node& loop) const {
+  unsigned kinds = ~0u;
+  const LoopParts parts(loop);
+  for (const Graph* part : {&parts.condition, &parts.body, &parts.last}) {
+    for (const auto& node : part->nodes()) {
+      if (!node->is("_Feed")) kinds &= with_kernels_in_loop(*node);
+    }
+  }
+  return kinds | bit(DeviceType::cpu);
+}
+
+std::string DeviceKinds::obstacle_in(const Node& loop) const {
+  const LoopParts parts(loop);
+  for (const Graph* part : {&parts.condition, &parts.body, &parts.last}) {
+    for (const auto& node : part->nodes()) {
+      if (node->is("_Feed")) continue;
+      if ((with_kernels_in_loop(*node) & ~bit(DeviceType::cpu)) == 0)
+        return concat(node->op->name, " '", node->name, "'");
+    }
+  }
+  return "";
+}
+
+unsigned DeviceKinds::of_loop(const Node& loop) const {
+  if (!has_gpus_) return bit(DeviceType::cpu);
+  const auto [known, is_new] = loops_.try_emplace(&loop, bit(DeviceType::cpu));
+  const std::vector<bool> on_host = loop_inputs_on_host(loop);
+  const bool only_counts = std::all_of(on_host.begin(), on_host.end(), [](bool is) { return is; });
+  if (is_new && !only_counts) known->second = with_kernels_for_parts(loop);
+  return known->second;
 }
 
 namespace {
@@ -63,10 +139,11 @@ DeviceName without_type(DeviceName name) {
 std::vector<DeviceSpec> ranked(const PlacementOptions& options) {
   std::vector<DeviceSpec> devices = options.devices;
   const DeviceName dialled = options.default_device.task_name();
+  const DeviceType preferred = options.gpus == Gpus::avoid ? DeviceType::cpu : DeviceType::gpu;
   const auto rank = [&](const DeviceSpec& device) {
     const DeviceName& name = device.name;
-    return std::make_tuple(!dialled.matches(name), device.type != DeviceType::gpu,
-                           name.job.value_or(""), name.task.value_or(0), name.id.value_or(0));
+    return std::make_tuple(!dialled.matches(name), device.type != preferred, name.job.value_or(""),
+                           name.task.value_or(0), name.id.value_or(0));
   };
   std::stable_sort(devices.begin(), devices.end(),
                    [&](const DeviceSpec& a, const DeviceSpec& b) { return rank(a) < rank(b); });
@@ -83,8 +160,9 @@ class Placement {
         dialled_(options.default_device.task_name()),
         devices_(ranked(options)),
         names_(devices_.size()),
+        kinds_(devices_),
         ties_(graph),
-        errors_(devices_, ties_) {
+        errors_(devices_, kinds_, ties_) {
     check(!devices_.empty(), "there is no device to place the graph on");
     for (size_t i = 0; i < devices_.size(); ++i) names_[i] = devices_[i].name;
     make_sets();
@@ -113,7 +191,7 @@ class Placement {
   }
 
   void place_tied_and_stateful() {
-    keep_state_of_loops_on_cpus();
+    keep_state_of_loops_near();
     for (Set& set : sets_) {
       const bool matters = set.nodes.size() > 1 || set.nodes.front()->op->is_stateful;
       if (!matters || set.nodes.front()->is("_Feed") || has_only_variants(set) ||
@@ -137,11 +215,32 @@ class Placement {
     }
     sets_.resize(count);
     for (const auto& node : graph_.nodes()) add_to(set_of(*node), *node);
+    for (Set& set : sets_) set.kinds = kinds_of(set);
   }
 
-  // A step's loop is one node, `_Loop`, which runs on CPUs: what it updates, or reads by reference,
-  // must be there, too.
-  void keep_state_of_loops_on_cpus() {
+  // Where a set has state, values that are only tied to it by `_class`, such as a variable's first
+  // value, do not decide: without a kernel there they are computed on the task's CPU.
+  unsigned kinds_of(const Set& set) const {
+    const auto touches_state = [&](const Node* node) { return touches_state_or_variant(*node); };
+    const bool has_state =
+        set.nodes.size() > 1 && std::any_of(set.nodes.begin(), set.nodes.end(), touches_state);
+    unsigned kinds = ~0u;
+    for (const Node* node : set.nodes) {
+      if (!has_state || touches_state(node)) kinds &= kinds_.with_kernels_for(*node);
+    }
+    return kinds;
+  }
+
+  static bool touches_state_or_variant(const Node& node) {
+    const auto is_handle = [](const auto& value) { return value.is_handle(); };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), is_handle) ||
+           std::any_of(node.outputs.begin(), node.outputs.end(), is_handle) ||
+           Colocation::has_variant(node);
+  }
+
+  // A step's loop is one node, `_Loop`: what it updates, or reads by reference, must be where all
+  // of the loop can be.
+  void keep_state_of_loops_near() {
     if (!has_frames(graph_)) return;
     std::optional<Frames> frames;
     try {
@@ -150,12 +249,19 @@ class Placement {
       return;
     }
     if (frames->count() == 0) return;
+    std::vector<unsigned> kinds(static_cast<size_t>(frames->count()), ~0u);  // of outermost loops
     for (const auto& node : graph_.nodes()) {
       if (frames->of(*node) == Frames::none) continue;
+      kinds[static_cast<size_t>(frames->outermost(frames->of(*node)))] &=
+          kinds_.with_kernels_in_loop(*node);
+    }
+    for (const auto& node : graph_.nodes()) {
+      if (frames->of(*node) == Frames::none) continue;
+      const unsigned here = kinds[static_cast<size_t>(frames->outermost(frames->of(*node)))];
       for (const Output& input : node->inputs) {
         const bool is_changed =
             input.dtype() == DType::resource && !is_loop_node(*node) && !node->op->only_reads_state;
-        if (input.is_ref() || is_changed) set_of(*input.node).types &= bit(DeviceType::cpu);
+        if (input.is_ref() || is_changed) set_of(*input.node).kinds &= here | bit(DeviceType::cpu);
       }
     }
   }
@@ -182,7 +288,6 @@ class Placement {
 
   void add_to(Set& set, Node& node) {
     set.nodes.push_back(&node);
-    set.types &= kernel_types(node, find_kernel_);
     if (!node.assigned_device->is_empty() && set.pinned == nullptr) set.pinned = &node;
     if (node.requested_device->is_empty()) return;
     const bool is_resource = ties_.is_resource(node);
@@ -222,21 +327,21 @@ class Placement {
   Set& set_of(const Node& node) { return sets_[set_index_[node.id]]; }
   static bool is_unplaced(const Node& node) { return node.assigned_device->is_empty(); }
 
-  // Devices that match and have kernels of all the types, best first. Few combinations, many nodes.
+  // Devices that match and are of one of the kinds, best first. Few combinations, many nodes.
   const std::vector<const DeviceSpec*>& candidates(const Shared<DeviceName>& request,
-                                                   unsigned types) {
-    if (last_candidates_ != nullptr && last_request_ == request && last_types_ == types)
+                                                   unsigned kinds) {
+    if (last_candidates_ != nullptr && last_request_ == request && last_kinds_ == kinds)
       return *last_candidates_;
-    auto [found, is_new] = candidates_.try_emplace({request->to_string(), types});
+    auto [found, is_new] = candidates_.try_emplace({request->to_string(), kinds});
     if (is_new) {
       for (const DeviceSpec& device : devices_) {
-        if (request->matches(device.name) && (types & bit(device.type)) != 0) {
+        if (request->matches(device.name) && (kinds & kinds_.of(device)) != 0) {
           found->second.push_back(&device);
         }
       }
     }
     last_request_ = request;
-    last_types_ = types;
+    last_kinds_ = kinds;
     last_candidates_ = &found->second;
     return found->second;
   }
@@ -245,9 +350,9 @@ class Placement {
   const std::vector<const DeviceSpec*>& candidates_of(Set& set) {
     static const std::vector<const DeviceSpec*> none;
     if (set.failure) return none;
-    if (const auto& exact = candidates(set.request, set.types); !exact.empty()) return exact;
+    if (const auto& exact = candidates(set.request, set.kinds); !exact.empty()) return exact;
     if (options_.allow_soft_placement) {
-      const auto& soft = candidates(without_type(set.request), set.types);
+      const auto& soft = candidates(without_type(set.request), set.kinds);
       if (!soft.empty()) {
         set.relaxed = concat(" (soft placement: ", set.request, " was requested)");
         return soft;
@@ -269,6 +374,10 @@ class Placement {
       const bool is_dialled = !dialled_.is_empty() && dialled_.matches(node.assigned_device);
       out = is_dialled ? "default of the dialled task" : "first device with a kernel";
     }
+    if (node.is("_Loop") && node.assigned_device->type == "CPU") {
+      const std::string obstacle = kinds_.has_gpus() ? kinds_.obstacle_in(node) : "";
+      if (!obstacle.empty()) out += concat("; no GPU has a kernel for ", obstacle, " in the loop");
+    }
     return out + set.relaxed;
   }
 
@@ -283,20 +392,49 @@ class Placement {
   }
 
   void place_set(Set& set) {
-    Shared<DeviceName> device;
+    const DeviceSpec* device = nullptr;
     if (set.pinned != nullptr) {
-      device = set.pinned->assigned_device;
       if (!check_pinned(set)) return;
+      device = spec_of(*set.pinned->assigned_device);
     } else {
       const std::vector<const DeviceSpec*>& devices = candidates_of(set);
       if (devices.empty()) return;
-      device = name_of(*devices.front());
+      device = devices.front();
     }
     for (Node* node : set.nodes) {
-      if (!is_unplaced(*node)) continue;
-      node->assigned_device = device;  // the reason names it
-      assign(*node, device, why_placed(set, *node));
+      if (!is_unplaced(*node) || is_without_kernel(*node, *device, set)) continue;
+      node->assigned_device = name_of(*device);  // the reason names it
+      assign(*node, name_of(*device), why_placed(set, *node));
     }
+  }
+
+  // True for a value that goes with the set's state, but has no kernel there: then it gets the CPU
+  // of the task.
+  bool is_without_kernel(Node& node, const DeviceSpec& device, Set& set) {
+    if (set.nodes.size() == 1 || (kinds_.with_kernels_for(node) & kinds_.of(device)) != 0)
+      return false;
+    const bool asks_for_type = node.requested_device->type.has_value();
+    DeviceName request = without_type(*name_of(device));
+    if (asks_for_type && !options_.allow_soft_placement)
+      request = node.requested_device->with_defaults(request);
+    const auto& devices = candidates(request, kinds_.with_kernels_for(node));
+    if (devices.empty()) {
+      if (!set.failure) set.failure = errors_.no_kernel_on(device, set);
+      return true;
+    }
+    assign(node, name_of(*devices.front()),
+           concat("near ",
+                  set.nodes.front() == &node ? set.nodes.back()->name : set.nodes.front()->name,
+                  ", with which it is colocated: ", node.op->name, " has no kernel on ",
+                  device.name.type.value_or(""), "s"));
+    return true;
+  }
+
+  const DeviceSpec* spec_of(const DeviceName& name) const {
+    const auto found =
+        std::find_if(devices_.begin(), devices_.end(),
+                     [&](const DeviceSpec& candidate) { return candidate.name == name; });
+    return found == devices_.end() ? nullptr : &*found;
   }
 
   // The set contradicts itself, which a step with less of it does not see: its variables must not
@@ -305,7 +443,7 @@ class Placement {
     for (Node* node : set.nodes) {
       if (!is_unplaced(*node) || !ties_.is_resource(*node) || node->requested_device->is_empty())
         continue;
-      const auto& devices = candidates(node->requested_device, kernel_types(*node, find_kernel_));
+      const auto& devices = candidates(node->requested_device, kinds_.with_kernels_for(*node));
       if (!devices.empty()) assign(*node, name_of(*devices.front()), "explicit");
     }
   }
@@ -317,14 +455,12 @@ class Placement {
       set.failure = errors_.opposite_devices(set, *node);
       return false;
     }
-    const auto device = std::find_if(
-        devices_.begin(), devices_.end(),
-        [&](const DeviceSpec& candidate) { return candidate.name == set.pinned->assigned_device; });
-    if (device == devices_.end()) {
+    const DeviceSpec* const device = spec_of(*set.pinned->assigned_device);
+    if (device == nullptr) {
       set.failure = errors_.device_is_gone(set);
       return false;
     }
-    if ((set.types & bit(device->type)) == 0) {
+    if ((set.kinds & kinds_.of(*device)) == 0) {
       set.failure = errors_.no_kernel_on(*device, set);
       return false;
     }
@@ -393,15 +529,15 @@ class Placement {
   const DeviceName dialled_;               // the task
   const std::vector<DeviceSpec> devices_;  // best first
   std::vector<Shared<DeviceName>> names_;  // of these, for many nodes
+  const DeviceKinds kinds_;
   const Colocation ties_;
   const PlacementErrors errors_;
-  KernelLookup find_kernel_;
   std::vector<Set> sets_;
   std::vector<size_t> set_index_;  // by node id
   std::map<std::pair<std::string, unsigned>, std::vector<const DeviceSpec*>> candidates_;
   // The last answer, which is the next one mostly.
   Shared<DeviceName> last_request_;
-  unsigned last_types_ = 0;
+  unsigned last_kinds_ = 0;
   const std::vector<const DeviceSpec*>* last_candidates_ = nullptr;
   Shared<std::string> last_reason_;
 };

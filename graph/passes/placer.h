@@ -7,9 +7,10 @@
 //     never job, replica or task.
 //  3. Candidates are the devices that the request matches and that have kernels for all nodes of
 //     the set. Without any, soft placement drops type and id of the request; still none is an
-//     error.
-//  4. The first candidate is taken: those of the dialled task first, then GPUs before CPUs, then by
-//     name.
+//     error. If the set has state, nodes that only `_class` ties to it do not decide: a variable's
+//     first value that no GPU can compute is computed on the task's CPU.
+//  4. The first candidate is taken: those of the dialled task first, then GPUs before CPUs (or
+//     after them, with Gpus::avoid), then by name.
 //  5. A node without inputs and with one output that is no variable (a constant) joins its
 //     consumers if these share a device that can run it. Shape, Size and Rank follow their input. A
 //     feed goes where it is consumed.

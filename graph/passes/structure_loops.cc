@@ -71,8 +71,10 @@ Node& add_loop_node(const LoopFrame& frame, Simplify extent, Rebuild& rebuild) {
                 .control_inputs = std::move(after),
                 .location = frame.condition().location};
   Node& loop = rebuild.graph().insert(std::move(spec), DeviceName());
-  // On the condition's task. A loop's parts run on a CPU, whatever the device of a node in them.
-  loop.requested_device = frame.condition().requested_device->task_name();
+  // A GPU that lacks a kernel for some node of the loop cannot run it: of a GPU, only the task
+  // counts.
+  const DeviceName& asked = *frame.condition().requested_device;
+  loop.requested_device = asked.type == "CPU" ? asked : asked.task_name();
   return loop;
 }
 

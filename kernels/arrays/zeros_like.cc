@@ -29,8 +29,8 @@ const Op zeros_like_op{{
     .shape = shapes::same_as(0),
     .kernels =
         join(join(elementwise_with_complex<Zero, NumberAndBoolTypes>(), string_elementwise<Zero>()),
-             variant_kernels(
-                 [](ExecuteContext& c) { c.set_output(0, zeros_like_variant(c.input(0))); })),
+             and_on_gpus(variant_kernels(
+                 [](ExecuteContext& c) { c.set_output(0, zeros_like_variant(c.input(0))); }))),
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({0, 0})}}},
     .is_not_differentiable = true,
 }};

@@ -9,7 +9,7 @@ namespace leat {
 namespace {
 
 // Nothing to call: program_items.cc does the work.
-const Kernel on_the_cpu{.device = DeviceType::cpu};
+std::vector<Kernel> on_any_device() { return {{}, {.device = DeviceType::gpu}}; }
 
 void infer_merge(ShapeContext& c) {
   // A value that comes back from a loop's body may have another shape.
@@ -57,7 +57,7 @@ const Op switch_op{{
     .attrs = {"T: type"},
     .shape = infer_switch,
     .gradient = switch_gradient,
-    .kernels = {on_the_cpu},
+    .kernels = on_any_device(),
 }};
 
 // Decides which branch gets the variable; its value, if it has one, does not matter.
@@ -70,7 +70,7 @@ const Op ref_switch_op{{
     .attrs = {"T: type"},
     .shape = infer_switch,
     .gradient = switch_gradient,
-    .kernels = {on_the_cpu},
+    .kernels = on_any_device(),
     .allows_uninitialized = true,
     .only_reads_state = true,
 }};
@@ -83,7 +83,7 @@ const Op merge_op{{
     .attrs = {"T: type", "N: int >= 1"},
     .shape = infer_merge,
     .gradient = merge_gradient,
-    .kernels = {on_the_cpu},
+    .kernels = on_any_device(),
 }};
 
 const Op ref_merge_op{{
@@ -94,7 +94,7 @@ const Op ref_merge_op{{
     .attrs = {"T: type", "N: int >= 1"},
     .shape = infer_merge,
     .gradient = merge_gradient,
-    .kernels = {on_the_cpu},
+    .kernels = on_any_device(),
 }};
 
 }  // namespace

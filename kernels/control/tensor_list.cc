@@ -32,7 +32,8 @@ Shape TensorListVariant::merged_shape(const Shape& wanted, std::span<const int32
   return out;
 }
 
-Tensor TensorListVariant::element(size_t i, const Shape& wanted) const {
+Tensor TensorListVariant::element(size_t i, const Shape& wanted,
+                                  const ElementMemory& memory) const {
   if (elements[i].is_valid()) {
     check(wanted.is_compatible(elements[i].shape()), "Incompatible shapes: element ", i,
           " of the list has shape ", elements[i].shape(), ", not ", wanted);
@@ -42,7 +43,7 @@ Tensor TensorListVariant::element(size_t i, const Shape& wanted) const {
   check(shape.is_complete(),
         "Trying to read an uninitialized tensor but element_shape is not fully defined: ", shape,
         " and no list element is set.");
-  return zeros(dtype, shape);
+  return memory.zeros(dtype, shape);
 }
 
 void TensorListVariant::note_depth_of(const Tensor& element) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/variant.h"
+#include "kernels/element_memory.h"
 
 namespace leat {
 
@@ -29,8 +30,8 @@ class TensorListVariant final : public Variant {
   Shape merged_shape(const Shape& wanted) const;
   // The same, but only with these elements.
   Shape merged_shape(const Shape& wanted, std::span<const int32_t> numbers) const;
-  // Element `i`; if it was not set, zeros of the shape merged with `wanted`.
-  Tensor element(size_t i, const Shape& wanted) const;
+  // Element `i`; if it was not set, zeros in `memory` of the shape merged with `wanted`.
+  Tensor element(size_t i, const Shape& wanted, const ElementMemory& memory) const;
   int depth() const override { return depth_; }
   // Call it for a new element. INVALID_ARGUMENT if its variants are nested too deeply.
   void note_depth_of(const Tensor& element);

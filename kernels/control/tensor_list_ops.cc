@@ -9,9 +9,9 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
-#include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
 #include "kernels/extents.h"
+#include "kernels/types.h"
 
 namespace leat {
 namespace {
@@ -90,7 +90,8 @@ void push_back(ExecuteContext& c) {
 void pop_back(ExecuteContext& c) {
   const TensorListVariant& list = typed_list_of(c, 0);
   check(!list.elements.empty(), "Trying to pop from an empty list.");
-  c.set_output(1, list.element(list.elements.size() - 1, element_shape_from(c.input(1))));
+  c.set_output(1, list.element(list.elements.size() - 1, element_shape_from(c.input(1)),
+                               ElementMemory(c, list.dtype)));
   change(c, 0, [](TensorListVariant& own) { own.elements.pop_back(); });
 }
 
@@ -99,7 +100,8 @@ void get_item(ExecuteContext& c) {
   const int32_t index = scalar_of(c, 1, "index");
   check(index >= 0 && index < static_cast<int64_t>(list.elements.size()),
         "Trying to access element ", index, " in a list with ", list.elements.size(), " elements.");
-  c.set_output(0, list.element(index, element_shape_from(c.input(2))));
+  c.set_output(0,
+               list.element(index, element_shape_from(c.input(2)), ElementMemory(c, list.dtype)));
 }
 
 void set_item(ExecuteContext& c) {
@@ -130,19 +132,19 @@ void resize(ExecuteContext& c) {
 }
 
 // Elements of the list, all of one shape, stacked along a new first axis.
-Tensor stacked(const TensorListVariant& list, std::span<const int32_t> numbers,
-               const Shape& shape) {
+Tensor stacked(const TensorListVariant& list, std::span<const int32_t> numbers, const Shape& shape,
+               const ElementMemory& memory) {
   const auto is_set = [&](int32_t i) { return list.elements[i].is_valid(); };
   const Shape all = rows_of(std::ssize(numbers), shape, 0);
-  Tensor out = std::all_of(numbers.begin(), numbers.end(), is_set) ? Tensor(list.dtype, all)
-                                                                   : zeros(list.dtype, all);
+  Tensor out = std::all_of(numbers.begin(), numbers.end(), is_set) ? memory.make(list.dtype, all)
+                                                                   : memory.zeros(list.dtype, all);
   int64_t at = 0;
   for (const int32_t i : numbers) {
     if (is_set(i)) {
       const Tensor& element = list.elements[i];
       check(element.shape() == shape, "element ", i, " of the list has shape ", element.shape(),
             ", but the others have ", shape);
-      copy_elements(element, 0, out, at, shape.elements());
+      memory.copy(element, 0, out, at, shape.elements());
     }
     at += shape.elements();
   }
@@ -164,7 +166,7 @@ void stack(ExecuteContext& c) {
         shape);
   std::vector<int32_t> numbers(count);
   std::iota(numbers.begin(), numbers.end(), 0);
-  c.set_output(0, stacked(list, numbers, shape));
+  c.set_output(0, stacked(list, numbers, shape, ElementMemory(c, list.dtype)));
 }
 
 void gather(ExecuteContext& c) {
@@ -179,7 +181,7 @@ void gather(ExecuteContext& c) {
         "Tried to gather elements of a list of uninitialized tensors, or none, with "
         "non-fully-defined element_shape: ",
         shape);
-  c.set_output(0, stacked(list, indices, shape));
+  c.set_output(0, stacked(list, indices, shape, ElementMemory(c, list.dtype)));
 }
 
 void from_tensor(ExecuteContext& c) {
@@ -191,7 +193,8 @@ void from_tensor(ExecuteContext& c) {
         " from a tensor with shape ", shape);
   check_memory_for(tensor.shape()[0], sizeof(Tensor));
   auto list = new_list(c, wanted);
-  for (int64_t i = 0; i < tensor.shape()[0]; ++i) list->elements.push_back(slice_of(tensor, i));
+  for (int64_t i = 0; i < tensor.shape()[0]; ++i)
+    list->elements.push_back(ElementMemory(tensor).slice(tensor, i));
   c.set_output(0, variant_tensor(std::move(list)));
 }
 
@@ -215,7 +218,7 @@ void scatter_into(TensorListVariant& list, const Tensor& tensor, std::span<const
     list.elements.resize(static_cast<size_t>(largest) + 1);
   }
   for (size_t i = 0; i < indices.size(); ++i)
-    list.elements[indices[i]] = slice_of(tensor, static_cast<int64_t>(i));
+    list.elements[indices[i]] = ElementMemory(tensor).slice(tensor, static_cast<int64_t>(i));
 }
 
 void scatter(ExecuteContext& c) {
@@ -295,12 +298,13 @@ void concatenate(ExecuteContext& c, const Shape& wanted, std::span<const int64_t
     }
     rows = sum_of_extents(rows, length);
   }
-  Tensor out = zeros(list.dtype, rows_of(rows, rest, 0));
+  const ElementMemory memory(c, list.dtype);
+  Tensor out = memory.zeros(list.dtype, rows_of(rows, rest, 0));
   const int64_t row = rest.elements();
   int64_t at = 0;
   for (size_t i = 0; i < list.elements.size(); ++i) {
     const int64_t length = lengths.data<int64_t>()[i];
-    if (list.elements[i].is_valid()) copy_elements(list.elements[i], 0, out, at, length * row);
+    if (list.elements[i].is_valid()) memory.copy(list.elements[i], 0, out, at, length * row);
     at += length * row;
   }
   c.set_output(0, std::move(out));
@@ -323,6 +327,7 @@ void split(ExecuteContext& c) {
   check_memory_for(lengths.elements(), sizeof(Tensor));
   auto list = new_list(c, wanted);
   const int64_t row = behind_first(tensor.shape()).elements();
+  const ElementMemory memory(tensor);
   int64_t at = 0;
   for (const int64_t length : lengths.span<int64_t>()) {
     check(length >= 0, "Invalid value in lengths: ", length);
@@ -332,8 +337,8 @@ void split(ExecuteContext& c) {
     shape.set(0, length);
     check(wanted.is_compatible(shape), "Specified a list with shape ", wanted,
           " from a tensor with shape ", shape);
-    Tensor& piece = list->elements.emplace_back(tensor.dtype(), shape);
-    copy_elements(tensor, at * row, piece, 0, length * row);
+    Tensor& piece = list->elements.emplace_back(memory.make(tensor.dtype(), shape));
+    memory.copy(tensor, at * row, piece, 0, length * row);
     at += length;
   }
   check(at == tensor.shape()[0], "Unused values in tensor. Length of tensor: ", tensor.shape()[0],
@@ -379,15 +384,52 @@ using Strings = std::vector<std::string>;
 const char* const of_type = "element_dtype: type";
 const char* const shape_type = "shape_type: {int32, int64}";
 
+// On a GPU, elements are in its memory, and all else is on the host; what ElementMemory keeps on
+// the host is there, too.
+std::vector<Kernel> list_kernels(const Strings& inputs, const Strings& outputs,
+                                 const Strings& attrs, const Execute& execute) {
+  const auto is_element = [](const std::string& arg) { return arg.ends_with(": element_dtype"); };
+  const auto others = [&](const Strings& args) {
+    std::vector<int> out;
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (!is_element(args[i])) out.push_back(static_cast<int>(i));
+    }
+    return out;
+  };
+  const auto all = [](const Strings& args) {
+    std::vector<int> out(args.size());
+    std::iota(out.begin(), out.end(), 0);
+    return out;
+  };
+  std::vector<Kernel> out{{.execute = execute}};
+  Kernel on_host{.device = DeviceType::gpu,
+                 .execute = execute,
+                 .host_inputs = all(inputs),
+                 .host_outputs = all(outputs)};
+  if (std::find(attrs.begin(), attrs.end(), of_type) != attrs.end()) {
+    on_host.types = {{"element_dtype", {i32, i64, DType::boolean, DType::variant}}};
+    std::vector<DType> types = NumberAndComplexTypes::list();
+    std::erase_if(types, [](DType dtype) { return dtype == i32 || dtype == i64; });
+    out.push_back({.device = DeviceType::gpu,
+                   .types = {{"element_dtype", types}},
+                   .execute = execute,
+                   .host_inputs = others(inputs),
+                   .host_outputs = others(outputs)});
+  }
+  out.push_back(std::move(on_host));
+  return out;
+}
+
 OpDef on_list(const char* name, const char* doc, Strings inputs, Strings outputs, Strings attrs,
               Execute execute, ShapeFunction shape) {
+  std::vector<Kernel> kernels = list_kernels(inputs, outputs, attrs, execute);
   return {.name = name,
           .doc = doc,
           .inputs = std::move(inputs),
           .outputs = std::move(outputs),
           .attrs = std::move(attrs),
           .shape = std::move(shape),
-          .kernels = {{.execute = std::move(execute)}},
+          .kernels = std::move(kernels),
           .has_data_dependent_shape = true,
           .is_not_differentiable = true};
 }

@@ -2,14 +2,36 @@
 
 #include <algorithm>
 
+#include "graph/op_def.h"
 #include "kernels/control/add_elements.h"
 #include "kernels/control/optional.h"
 #include "kernels/control/tensor_list.h"
-#include "kernels/copy_elements.h"
+#include "kernels/element_memory.h"
 #include "kernels/sparse/ragged_variant.h"
 
 namespace leat {
 namespace {
+
+// a + b by the GPU's own kernel.
+Tensor sum_on_device(const Tensor& a, const Tensor& b) {
+  Device& device = *a.device();
+  const AttrMap attrs = {{"T", a.dtype()}};
+  const Kernel* const kernel = find_kernel(op_named("AddV2"), attrs, device.type());
+  check(kernel != nullptr && kernel->prepare,
+        "cannot add the tensors in two variants: ", device.name(), " has no kernel of AddV2 for ",
+        a.dtype());
+  Tensor out = ElementMemory(a).make(a.dtype(), a.shape());
+  const std::vector<TensorSpec> inputs(2, {a.dtype(), a.shape()}), outputs = {inputs[0]};
+  std::shared_ptr<void> no_state;
+  const BoundKernel bound =
+      kernel->prepare({{"sum", "AddV2", attrs}, inputs, outputs, device, no_state});
+  check_internal(bound.workspace_bytes == 0, "AddV2 wants a workspace");
+  void* const from[] = {const_cast<void*>(a.raw()), const_cast<void*>(b.raw())};
+  void* const to[] = {out.raw()};
+  if (bound.function != nullptr)
+    bound.function(bound.bound.get(), {from, to, nullptr, &device.stream()});
+  return out;
+}
 
 // a + b, of one dtype and shape.
 Tensor sum_of(const Tensor& a, const Tensor& b) {
@@ -20,14 +42,16 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   const auto numbers = NumberAndComplexTypes::list();
   check(std::find(numbers.begin(), numbers.end(), a.dtype()) != numbers.end(),
         "cannot add the tensors in two variants: ", a.dtype(), " is not a number type");
+  if (a.device() != nullptr) return sum_on_device(a, b);
   Tensor out = a.clone();
   add_to(out, b);
   return out;
 }
 
 Tensor zeros_like(const Tensor& tensor) {
-  return tensor.dtype() == DType::variant ? zeros_like_variant(tensor)
-                                          : zeros(tensor.dtype(), tensor.shape());
+  return tensor.dtype() == DType::variant
+             ? zeros_like_variant(tensor)
+             : ElementMemory(tensor).zeros(tensor.dtype(), tensor.shape());
 }
 
 Tensor sum_of_lists(const TensorListVariant& a, const TensorListVariant& b) {

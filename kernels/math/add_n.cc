@@ -45,11 +45,11 @@ const Op add_n_op{{
         },
     .kernels =
         join(kernels<std::conditional_t<has_host_types, NumberAndComplexTypes, NumberTypes>>(),
-             variant_kernels([](ExecuteContext& c) {
+             and_on_gpus(variant_kernels([](ExecuteContext& c) {
                Tensor sum = c.input(0);
                for (int i = 1; i < c.num_inputs(); ++i) sum = sum_of_variants(sum, c.input(i));
                c.set_output(0, std::move(sum));
-             })),
+             }))),
     .examples = {{.inputs = {floats({1, 2}), floats({3, 4}), floats({5, 6})},
                   .outputs = {floats({9, 12})}}},
     .is_commutative = true,

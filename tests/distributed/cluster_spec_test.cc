@@ -66,6 +66,16 @@ TEST(ClusterSpec, AllFormsAreEquivalent) {
   EXPECT_EQ(ClusterSpec::parse(expected.to_json()), expected);
 }
 
+TEST(ClusterSpec, NamesTheTasksThatOfferGpus) {
+  const ClusterSpec spec = ClusterSpec::parse(
+      R"({"cluster": {"ps": ["h:1", "h:2"], "worker": ["h:3"]}, "gpus": ["worker", "/job:ps/task:1"]})");
+  EXPECT_TRUE(spec.offers_gpus({"worker", 0}));
+  EXPECT_TRUE(spec.offers_gpus({"ps", 1}));
+  EXPECT_FALSE(spec.offers_gpus({"ps", 0}));
+  EXPECT_EQ(ClusterSpec::parse(spec.to_json()), spec);
+  EXPECT_EQ(spec.id(), ClusterSpec::parse("ps|h:1;h:2,worker|h:3").id());
+}
+
 TEST(ClusterSpec, SparseJobsKeepTheirIndices) {
   const ClusterSpec spec = ClusterSpec::parse(R"({"ps": ["h:1"], "worker": {"7": "h:2"}})");
   EXPECT_TRUE(spec.is_sparse());
@@ -116,7 +126,12 @@ TEST(ClusterSpec, ReportsThePlaceAndTheReason) {
       {R"({"cluster": {"ps": ["h:1"]}, "color": "red"})",
        "at /color: unknown key \"color\"; known are cluster, cluster_id, files, shared_memory, "
        "task, "
-       "rpc_layer, environment, session_master, tls"},
+       "rpc_layer, environment, session_master, tls, gpus"},
+      {R"({"cluster": {"ps": ["h:1"]}, "gpus": true})",
+       "at /gpus: a list of jobs and tasks is expected, such as [\"worker\"] or "
+       "[\"/job:worker/task:0\"], this is true"},
+      {R"({"cluster": {"ps": ["h:1"]}, "gpus": ["worker"]})",
+       "at /gpus: no job worker is in the cluster, which has {\"cluster\":{\"ps\":[\"h:1\"]}}"},
       {R"({"cluster": {"ps": ["h:1"]}, "shared_memory": 1})",
        "at /shared_memory: true or false is expected, this is 1"},
       {R"({"cluster": {"ps": ["h:1", "h"]}})",

@@ -178,6 +178,12 @@ TEST(WorkerWire, RejectsInvalidDtypesAndDevices) {
   status.devices = {{"/job:ps/task:0/device:CPU:0", "CPU", 1, 7}};
   EXPECT_EQ(wire::decode_status(delivered(wire::encode_status(status), 1 << 20)).devices.size(),
             1u);
+  const auto kernels = std::make_shared<const KernelTable>(KernelTable{
+      {"MatMul", {{{"T", {f32, DType::bf16}}}, {{"T", {DType::f64}}}}}, {"NoOp", {{}}}});
+  status.gpu_kernels = kernels;
+  const WorkerStatus read = wire::decode_status(delivered(wire::encode_status(status), 1 << 20));
+  ASSERT_NE(read.gpu_kernels, nullptr);
+  EXPECT_TRUE(are_equal(*read.gpu_kernels, *kernels));
   status.devices[0].name = "the first";
   EXPECT_THROW(wire::decode_status(delivered(wire::encode_status(status), 1 << 20)), Error);
 }

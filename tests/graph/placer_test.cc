@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/shape_inference.h"
 #include "graph/text.h"
 #include "tests/support/expect_error.h"
 
@@ -24,6 +25,7 @@ const Op pair_op{{.name = "PlacePair",
                   .inputs = {"x: T"},
                   .outputs = {"y: T"},
                   .attrs = {"T: type"},
+                  .shape = shapes::same_as(0),
                   .kernels = {on_cpu, on_gpu}}};
 const Op host_op{{.name = "PlaceHost",
                   .inputs = {"x: T"},
@@ -146,6 +148,67 @@ TEST(Place, ColocatedNodesGoWhereAllHaveKernels) {
   const Graph graph =
       placed("w = PlaceVariable(); x = _Feed(dtype=float, name='x:0'); u = PlaceHostUpdate(w, x)");
   EXPECT_EQ(where(graph, "w"), "worker/1/CPU:0");
+}
+
+// A first value that only the CPU can compute must not keep its variable away from the GPU.
+TEST(Place, ValuesThatClassesTieToStateGoToTheCpuIfTheyMust) {
+  const Graph graph = placed(
+      "w = PlaceVariable(); x = _Feed(dtype=float, name='x:0');"
+      "first = PlaceHost(x, _class={'loc:@w'}); u = PlaceUpdate(w, first);"
+      "second = PlacePair(x, _class={'loc:@w'})");
+  EXPECT_EQ(where(graph, "w"), "worker/1/GPU:0");
+  EXPECT_EQ(where(graph, "u"), "worker/1/GPU:0");
+  EXPECT_EQ(where(graph, "second"), "worker/1/GPU:0");
+  EXPECT_EQ(where(graph, "first"), "worker/1/CPU:0");
+  EXPECT_EQ(why(graph, "first"),
+            "near w, with which it is colocated: PlaceHost has no kernel on GPUs");
+  const Graph far = placed(
+      "w = PlaceVariable() @/job:worker/task:0/gpu:0; x = _Feed(dtype=float, name='x:0');"
+      "first = PlaceHost(x, _class={'loc:@w'})");
+  EXPECT_EQ(where(far, "first"), "worker/0/CPU:0") << "on the variable's task";
+}
+
+// Extents of what is on a GPU: neither they nor the tensor need to go to another device.
+TEST(Place, CountsAreComputedBesideTheGpu) {
+  const Graph graph = placed(
+      "x = _Feed(dtype=float, name='x:0', shape=[2,3]); a = PlacePair(x); s = Shape(a);"
+      "t = PlaceHost(s); labels = _Feed(dtype=int32, name='labels:0', shape=[100]);"
+      "u = PlaceHost(labels)");
+  EXPECT_EQ(where(graph, "s"), "worker/1/GPU:0");
+  EXPECT_EQ(where(graph, "t"), "worker/1/GPU:0");
+  EXPECT_EQ(where(graph, "u"), "worker/1/CPU:0") << "too many to be a count";
+}
+
+TEST(Place, AvoidsGpusUnlessTheyAreRequested) {
+  PlacementOptions options = cluster();
+  options.gpus = Gpus::avoid;
+  const Graph graph = placed(
+      "x = _Feed(dtype=float, name='x:0'); a = PlacePair(x); b = PlacePair(x) @/gpu:0;"
+      "c = PlaceAccel(x)",
+      options);
+  EXPECT_EQ(where(graph, "a"), "worker/1/CPU:0");
+  EXPECT_EQ(where(graph, "b"), "worker/1/GPU:0");
+  EXPECT_EQ(where(graph, "c"), "worker/1/GPU:0") << "it runs nowhere else";
+}
+
+// A master without a GPU plug-in places for workers that have one.
+TEST(Place, KnowsTheKernelsOfOtherProcesses) {
+  PlacementOptions options = cluster();
+  const auto with = [&](int device, KernelTable table) {
+    options.devices[static_cast<size_t>(device)].kernels =
+        std::make_shared<const KernelTable>(std::move(table));
+  };
+  with(3, {{"PlaceHost", {{}}}});                     // worker 0
+  with(5, {{"PlacePair", {{{"T", {DType::f64}}}}}});  // worker 1
+  const Graph graph = placed(
+      "x = _Feed(dtype=float, name='x:0'); a = PlaceHost(x) @/job:worker/task:0;"
+      "b = PlaceHost(x); c = PlacePair(x);"
+      "y = _Feed(dtype=double, name='y:0'); d = PlacePair(y)",
+      options);
+  EXPECT_EQ(where(graph, "a"), "worker/0/GPU:0");
+  EXPECT_EQ(where(graph, "b"), "worker/1/CPU:0") << "worker 1's GPU has no such kernel";
+  EXPECT_EQ(where(graph, "c"), "worker/1/CPU:0") << "not for this type";
+  EXPECT_EQ(where(graph, "d"), "worker/1/GPU:0");
 }
 
 TEST(Place, ConstantsJoinConsumersThatShareADevice) {

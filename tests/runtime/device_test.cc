@@ -125,6 +125,38 @@ TEST(Device, ShapesFoldOnTheHost) {
             (std::vector<float>{1, 1, 1}));
 }
 
+// What follows from shapes is a constant of the tape, also where the GPU reads it.
+TEST(Device, UploadsWhatFollowsFromShapesOnce) {
+  GpuTask task;
+  Graph graph;
+  const Output x = feed(graph, "x", {any});
+  const Output doubled = op("TestAdd", {x, x});
+  const Output extent = op("TestFloats", {shape_of(doubled)});
+  const auto registered = task.on_gpu(std::move(graph), {op("TestAdd", {doubled, extent}).name()});
+  for (int step = 0; step < 3; ++step) {
+    task.gpu.clear_record();
+    EXPECT_EQ(floats(run_step(*registered, {{"x:0", vector_of({3})}}).fetches[0].second),
+              std::vector<float>{7});
+    EXPECT_EQ(task.gpu.record().from_host, step == 0 ? 2 : 1) << "the feed, and once the constant";
+    EXPECT_EQ(task.gpu.record().to_host, 1);
+  }
+}
+
+// Counts stay on the host and are computed there: no copy, and so no wait.
+TEST(Device, ComputesCountsOnTheHost) {
+  GpuTask task;
+  Graph graph;
+  const Output i = feed(graph, "i", {1}, i32);
+  const Output ones = op("TestOnes", {i * 2 + 1});
+  const auto registered = task.on_gpu(std::move(graph), {op("TestAdd", {ones, ones}).name()});
+  task.gpu.clear_record();
+  EXPECT_EQ(
+      floats(run_step(*registered, {{"i:0", Tensor::of<int32_t>({1}, {1})}}).fetches[0].second),
+      (std::vector<float>{2, 2, 2}));
+  EXPECT_EQ(task.gpu.record().from_host, 0);
+  EXPECT_EQ(task.gpu.record().to_host, 1) << "the result alone";
+}
+
 TEST(Device, StreamErrorEndsTheStep) {
   GpuTask task;
   Graph graph;

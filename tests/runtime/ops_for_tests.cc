@@ -204,6 +204,34 @@ const Op count_op{{
                      }}},
 }};
 
+// As Cast, which has no GPU kernel here.
+const Op floats_op{{
+    .name = "TestFloats",
+    .doc = "y = x as float.",
+    .inputs = {"x: int32"},
+    .outputs = {"y: float"},
+    .shape = shapes::same_as(0),
+    .kernels = {{.prepare =
+                     [](const KernelRequest& request) {
+                       return BoundKernel::of(
+                           [n = request.inputs[0].shape.elements()](const Arguments& a) {
+                             std::copy_n(a.input<int32_t>(0), n, a.output<float>());
+                           });
+                     }},
+                {.device = DeviceType::gpu,
+                 .prepare =
+                     [](const KernelRequest& request) {
+                       auto* device = &static_cast<RecordingDevice&>(request.device);
+                       return BoundKernel::of([device, n = request.inputs[0].shape.elements()](
+                                                  const Arguments& a) {
+                         device->recording_stream().enqueue([=, x = a.inputs[0], y = a.outputs[0]] {
+                           std::copy_n(static_cast<const int32_t*>(device->view(x)), n,
+                                       static_cast<float*>(device->view(y)));
+                         });
+                       });
+                     }}},
+}};
+
 }  // namespace
 
 TestGate& TestGate::of(std::string_view name) {

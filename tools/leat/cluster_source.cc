@@ -48,6 +48,14 @@ ResolvedCluster resolve_cluster(const std::string& source) {
   return {ClusterSpec::read(source), std::nullopt};
 }
 
+void offer_gpus(ClusterSpec& cluster) {
+  std::vector<std::string> jobs;
+  for (const auto& [job, tasks] : cluster.jobs()) {
+    if (job != "ps" || cluster.jobs().size() == 1) jobs.push_back(job);
+  }
+  cluster.set_gpus(std::move(jobs));
+}
+
 void limit_files(const std::vector<std::string>& directories, ClusterSpec& cluster) {
   if (directories.empty()) return;
   std::vector<std::string> absolute;

@@ -15,6 +15,9 @@ namespace leat {
 // say what is wrong, and where.
 ResolvedCluster resolve_cluster(const std::string& source);
 
+// Applies --gpus: all tasks but parameter servers offer GPUs, or these if there are no others.
+void offer_gpus(ClusterSpec& cluster);
+
 // Applies --files, if given: it replaces the description's directories.
 void limit_files(const std::vector<std::string>& directories, ClusterSpec& cluster);
 constexpr const char* files_help =

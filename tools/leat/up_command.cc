@@ -20,6 +20,7 @@ struct Flags {
   std::string log_directory;
   std::vector<std::string> files, op_libraries, slow;
   double start_timeout = 60, grace = 5;
+  bool gpus = false;
   TlsPaths tls;
 };
 
@@ -48,6 +49,9 @@ std::shared_ptr<Flags> add_flags(CLI::App& command) {
       "--task-program", flags->options.task_program,
       "Start tasks as `PROGRAM task …` instead of with this leat: a debug build, or a "
       "wrapper that starts a debugger");
+  command.add_flag("--gpus", flags->gpus,
+                   "All tasks but parameter servers offer the GPUs of their hosts; \"gpus\": "
+                   "[\"worker\"] in the cluster's file says the same");
   command.add_option("--slow", flags->slow, slow_help)->allow_extra_args(false);
   add_tls_flags(command, flags->tls);
   command
@@ -81,6 +85,7 @@ int launch(Flags& flags) {
   apply_tls_flags(flags.tls, cluster.spec);
   flags.options.cluster = std::move(cluster.spec);
   limit_files(flags.files, flags.options.cluster);
+  if (flags.gpus) offer_gpus(flags.options.cluster);
   for (const std::string& path : flags.op_libraries) {
     flags.options.op_libraries.push_back(std::filesystem::absolute(path));
     check(std::filesystem::exists(flags.options.op_libraries.back()), "--ops: there is no file ",
