@@ -41,7 +41,8 @@ class DeviceKinds {
   unsigned of_loop(const Node& loop) const;
   unsigned with_kernels_for_parts(const Node& loop) const;
 
-  std::vector<std::shared_ptr<const KernelTable>> tables_;
+  std::vector<std::shared_ptr<const KernelTable>> tables_;  // that differ
+  std::map<const KernelTable*, unsigned> bits_;             // of the devices' tables
   bool has_gpus_ = false;
   mutable KernelLookup find_kernel_;
   mutable std::map<const Node*, unsigned> loops_;  // known answers

@@ -35,6 +35,9 @@ bool is_done_by_runtime(const Node& node) {
          (is_branch && node.outputs[0].dtype != DType::string);
 }
 
+// Of another process's GPUs.
+unsigned bit_of_table(size_t table) { return 4u << table; }
+
 // `kernel`: the types of what a GPU has for the node, or null. Objects of the host stay there.
 bool can_be_on_gpu(const Node& node, const KernelTypes* kernel) {
   return kernel != nullptr && (!has_object(node) || takes_objects(*kernel, node));
@@ -54,23 +57,17 @@ unsigned kernel_types(const Node& node, KernelLookup& find_kernel) {
 DeviceKinds::DeviceKinds(const std::vector<DeviceSpec>& devices) {
   for (const DeviceSpec& device : devices) {
     has_gpus_ = has_gpus_ || device.type == DeviceType::gpu;
-    const auto is_same = [&](const auto& table) { return are_equal(*table, *device.kernels); };
-    if (device.kernels != nullptr && std::none_of(tables_.begin(), tables_.end(), is_same))
-      tables_.push_back(device.kernels);
+    if (device.kernels == nullptr || bits_.contains(device.kernels.get())) continue;
+    const auto same = std::find_if(tables_.begin(), tables_.end(), [&](const auto& table) {
+      return are_equal(*table, *device.kernels);
+    });
+    bits_[device.kernels.get()] = bit_of_table(static_cast<size_t>(same - tables_.begin()));
+    if (same == tables_.end()) tables_.push_back(device.kernels);
   }
 }
 
-namespace {
-
-unsigned bit_of_table(size_t table) { return 4u << table; }
-
-}  // namespace
-
 unsigned DeviceKinds::of(const DeviceSpec& device) const {
-  if (device.kernels == nullptr) return bit(device.type);
-  const auto is_same = [&](const auto& table) { return are_equal(*table, *device.kernels); };
-  return bit_of_table(
-      static_cast<size_t>(std::find_if(tables_.begin(), tables_.end(), is_same) - tables_.begin()));
+  return device.kernels == nullptr ? bit(device.type) : bits_.at(device.kernels.get());
 }
 
 unsigned DeviceKinds::with_kernels_for(const Node& node) const {
