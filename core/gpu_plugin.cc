@@ -44,8 +44,8 @@ MakeDevices load_plugin() {
     void* plugin = dlopen(chosen().path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (plugin == nullptr) {
       const char* why = dlerror();
-      fail(Code::not_found, "the GPU plug-in ", chosen().path, " cannot be loaded: ",
-           why != nullptr ? why : "unknown error");
+      fail(Code::not_found, "the GPU plug-in ", chosen().path,
+           " cannot be loaded: ", why != nullptr ? why : "unknown error");
     }
     void* symbol = dlsym(plugin, entry_point);
     check(symbol != nullptr, chosen().path, " is no GPU plug-in: it has no ", entry_point);

@@ -4,8 +4,8 @@
 #include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
 #include "kernels/arrays/transpose.h"
-#include "kernels/examples.h"
 #include "kernels/cpu.h"
+#include "kernels/examples.h"
 
 namespace leat {
 namespace {
