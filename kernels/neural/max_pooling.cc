@@ -111,7 +111,7 @@ LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, int64_t row, int64_
                                               const float* x, const float* dy, float* dx) {
   using Numbers [[gnu::vector_size(64)]] = int32_t;
   Lanes best[count], gradient[count];
-  Numbers where[count];
+  Numbers where[count] = {};
   int32_t tap = 0;
   p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     for (int i = 0; i < count; ++i) {
@@ -119,7 +119,6 @@ LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, int64_t row, int64_
       std::memcpy(&value, x + pixel * p.channels + i * lanes, sizeof value);
       if (tap == 0) {
         best[i] = value;
-        where[i] = Numbers{};
       } else {
         where[i] = best[i] < value ? Numbers{} + tap : where[i];
         best[i] = best[i] < value ? value : best[i];
