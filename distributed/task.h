@@ -18,9 +18,8 @@ class Membership;
 class Worker;
 
 struct TaskOptions {
-  int threads = 0;  // compute threads; 0: one per core
-  bool gpus =
-      false;  // offer this machine's GPUs, even if the cluster's description does not say so
+  int threads = 0;    // compute threads; 0: one per core
+  bool gpus = false;  // offer this machine's GPUs, whatever the cluster's description says
   // Towards other tasks (membership.h).
   std::chrono::milliseconds heartbeat{500};
   std::chrono::milliseconds silence{6'000};

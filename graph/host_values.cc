@@ -7,6 +7,7 @@
 #include "graph/signature.h"
 
 namespace leat {
+
 bool is_host_object(DType dtype) {
   return dtype == DType::string || dtype == DType::variant || dtype == DType::resource;
 }
@@ -32,11 +33,9 @@ bool is_for_host(const Node& node) {
 }
 
 bool takes_objects(const std::vector<TypeConstraint>& types, const Node& node) {
-  const auto is_object = [](DType dtype) {
-    return dtype == DType::string || dtype == DType::variant;
-  };
-  const auto is_named = [&](const ArgDef& arg, DType dtype) {
-    if (arg.dtype != DType::invalid) return true;
+  const auto is_taken = [&](const ArgDef& arg, DType dtype) {
+    const bool is_object = dtype == DType::string || dtype == DType::variant;
+    if (!is_object || arg.dtype != DType::invalid) return true;
     return std::any_of(types.begin(), types.end(), [&](const TypeConstraint& constraint) {
       return constraint.attr == arg.type_attr &&
              std::find(constraint.allowed.begin(), constraint.allowed.end(), dtype) !=
@@ -45,14 +44,12 @@ bool takes_objects(const std::vector<TypeConstraint>& types, const Node& node) {
   };
   for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
     for (int i = range.begin; i < range.end; ++i) {
-      const DType dtype = node.inputs[static_cast<size_t>(i)].dtype();
-      if (is_object(dtype) && !is_named(*range.arg, dtype)) return false;
+      if (!is_taken(*range.arg, node.inputs[static_cast<size_t>(i)].dtype())) return false;
     }
   }
   for (const ArgRange& range : arg_ranges(node.op->schema.outputs, node.attrs)) {
     for (int o = range.begin; o < range.end; ++o) {
-      const DType dtype = node.outputs[static_cast<size_t>(o)].dtype;
-      if (is_object(dtype) && !is_named(*range.arg, dtype)) return false;
+      if (!is_taken(*range.arg, node.outputs[static_cast<size_t>(o)].dtype)) return false;
     }
   }
   return true;

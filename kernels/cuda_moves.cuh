@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/kernel.h"
-#include "kernels/cpu.h"
+#include "kernels/moved_elements.h"
 #include "kernels/strided_copy.h"
 #include "kernels/types.h"
 
@@ -21,23 +21,6 @@ void enqueue_copy(const StridedCopy& copy, const Arguments& a, size_t size, cons
                   void* to);
 // `value`: an element in the GPU's memory; null for zeros.
 void enqueue_fill(const Arguments& a, size_t size, const void* value, int64_t n, void* to);
-
-// Calls f(TypeTag<T>{}) with a T of the size of the dtype's elements.
-template <class F>
-BoundKernel visit_size(DType dtype, F&& f) {
-  switch (dtype_size(dtype)) {
-    case 1:
-      return f(TypeTag<uint8_t>{});
-    case 2:
-      return f(TypeTag<uint16_t>{});
-    case 4:
-      return f(TypeTag<uint32_t>{});
-    case 16:
-      return f(TypeTag<complex128>{});
-    default:
-      return f(TypeTag<uint64_t>{});
-  }
-}
 
 }  // namespace cuda
 
@@ -57,9 +40,8 @@ std::vector<Kernel> moving_kernels(std::string attr, F prepare) {
   return {{.device = DeviceType::gpu,
            .types = {{attr, NumberComplexAndBoolTypes::list()}},
            .prepare = [attr, prepare](const KernelRequest& request) {
-             return cuda::visit_size(request.attr<DType>(attr), [&](auto type) {
-               return BoundKernel(prepare(type, request));
-             });
+             return visit_size(request.attr<DType>(attr),
+                               [&](auto type) { return BoundKernel(prepare(type, request)); });
            }}};
 }
 template <class F>

@@ -8,10 +8,9 @@
 namespace leat {
 
 // Calls f(TypeTag<T>{}) with a T of the size of the dtype's elements: uint8_t, uint16_t, uint32_t,
-// uint64_t or complex128; or with std::string.
+// uint64_t or complex128.
 template <class F>
-auto visit_moved(DType dtype, F&& f) {
-  if (dtype == DType::string) return f(TypeTag<std::string>{});
+auto visit_size(DType dtype, F&& f) {
   switch (dtype_size(dtype)) {
     case 1:
       return f(TypeTag<uint8_t>{});
@@ -24,6 +23,13 @@ auto visit_moved(DType dtype, F&& f) {
     default:
       return f(TypeTag<uint64_t>{});
   }
+}
+
+// The same, or with std::string.
+template <class F>
+auto visit_moved(DType dtype, F&& f) {
+  if (dtype == DType::string) return f(TypeTag<std::string>{});
+  return visit_size(dtype, f);
 }
 
 }  // namespace leat

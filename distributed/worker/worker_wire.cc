@@ -28,16 +28,20 @@ void write_edge(const CutEdge& edge, Edge& out) {
   out.set_repeats(edge.repeats);
 }
 
+bool is_dtype(int32_t number) {
+  return number > 0 && number < 256 &&
+         dtype_name(static_cast<DType>(number)) != dtype_name(DType::invalid);
+}
+
 CutEdge read_edge(const Edge& edge) {
   CutEdge out;
   out.id = edge.id();
   out.tensor_name = edge.tensor_name();
   out.source = DeviceName::parse(edge.source());
   out.destination = DeviceName::parse(edge.destination());
+  check(edge.dtype() == 0 || is_dtype(edge.dtype()), "edge ", edge.tensor_name(), " has the dtype ",
+        edge.dtype(), ", which is unknown");
   out.dtype = static_cast<DType>(edge.dtype());
-  check(edge.dtype() == 0 || (edge.dtype() > 0 && edge.dtype() < 256 &&
-                              dtype_name(out.dtype) != dtype_name(DType::invalid)),
-        "edge ", edge.tensor_name(), " has the dtype ", edge.dtype(), ", which is unknown");
   if (!edge.unknown_rank()) {
     check(edge.dims_size() <= Shape::max_rank, "edge ", edge.tensor_name(), " has rank ",
           edge.dims_size());
@@ -169,8 +173,11 @@ WorkerStatus decode_status(const Bytes& bytes) {
       KernelTypes types;
       for (const GpuKernel::Types& constraint : kernel.types()) {
         types.push_back({constraint.attr(), {}});
-        for (const int32_t dtype : constraint.allowed())
+        for (const int32_t dtype : constraint.allowed()) {
+          check(is_dtype(dtype), "the GPU kernel of ", kernel.op(), " takes the dtype ", dtype,
+                ", which is unknown");
           types.back().allowed.push_back(static_cast<DType>(dtype));
+        }
       }
       (*table)[kernel.op()].push_back(std::move(types));
     }

@@ -68,7 +68,7 @@ bool Colocation::set_loops_free() {
         is_assigned ? *node->assigned_device : node->requested_device->task_name();
     const auto [first, is_first] = places.try_emplace(set->first, place);
     if (is_first || first->second.is_compatible(place)) continue;
-    if (is_gpu(place) || is_gpu(first->second)) continue;  // loops run on CPUs
+    if (is_gpu(place) || is_gpu(first->second)) continue;  // with a GPU's state a loop stays
     for (const Node* loop : set->second) free_loops_.insert(loop->id);
   }
   return !free_loops_.empty();

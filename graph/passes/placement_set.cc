@@ -9,22 +9,24 @@
 namespace leat {
 namespace {
 
-bool has_object(const Node& node) {
-  const auto is_object = [](DType dtype) {
-    return dtype == DType::string || dtype == DType::variant;
-  };
-  return std::any_of(node.inputs.begin(), node.inputs.end(),
-                     [&](const Output& input) { return is_object(input.dtype()); }) ||
-         std::any_of(node.outputs.begin(), node.outputs.end(),
-                     [&](const auto& output) { return is_object(output.dtype); });
-}
-
 // Nodes that have no kernels, because the runtime does their work. A feed goes anywhere, but the
 // host holds its strings and variants.
 bool is_done_by_runtime(const Node& node) {
   const bool is_branch = node.is("Switch") || node.is("RefSwitch") || node.is("Merge");
-  return (node.is("_Feed") && !has_object(node)) || is_loop_node(node) ||
-         (is_branch && node.outputs[0].dtype != DType::string);
+  if (!node.is("_Feed") && !is_branch) return is_loop_node(node);
+  const DType dtype = node.outputs[0].dtype;
+  return dtype != DType::string && (is_branch || dtype != DType::variant);
+}
+
+// What a `_Loop` runs.
+std::vector<const Node*> nodes_of(const LoopParts& parts) {
+  std::vector<const Node*> out;
+  for (const Graph* part : {&parts.condition, &parts.body, &parts.last}) {
+    for (const auto& node : part->nodes()) {
+      if (!node->is("_Feed")) out.push_back(node.get());
+    }
+  }
+  return out;
 }
 
 // Of another process's GPUs.
@@ -32,7 +34,7 @@ unsigned bit_of_table(size_t table) { return 4u << table; }
 
 // `kernel`: the types of what a GPU has for the node, or null. Objects of the host stay there.
 bool can_be_on_gpu(const Node& node, const KernelTypes* kernel) {
-  return kernel != nullptr && (!has_object(node) || takes_objects(*kernel, node));
+  return kernel != nullptr && takes_objects(*kernel, node);
 }
 
 }  // namespace
@@ -81,33 +83,25 @@ unsigned DeviceKinds::with_kernels_in_loop(const Node& node) const {
 unsigned DeviceKinds::with_kernels_for_parts(const Node& loop) const {
   unsigned kinds = ~0u;
   const LoopParts parts(loop);
-  for (const Graph* part : {&parts.condition, &parts.body, &parts.last}) {
-    for (const auto& node : part->nodes()) {
-      if (!node->is("_Feed")) kinds &= with_kernels_in_loop(*node);
-    }
-  }
+  for (const Node* node : nodes_of(parts)) kinds &= with_kernels_in_loop(*node);
   return kinds | bit(DeviceType::cpu);
 }
 
 std::string DeviceKinds::obstacle_in(const Node& loop) const {
   const LoopParts parts(loop);
-  for (const Graph* part : {&parts.condition, &parts.body, &parts.last}) {
-    for (const auto& node : part->nodes()) {
-      if (node->is("_Feed")) continue;
-      if ((with_kernels_in_loop(*node) & ~bit(DeviceType::cpu)) == 0)
-        return concat(node->op->name, " '", node->name, "'");
-    }
+  for (const Node* node : nodes_of(parts)) {
+    if ((with_kernels_in_loop(*node) & ~bit(DeviceType::cpu)) == 0)
+      return concat(node->op->name, " '", node->name, "'");
   }
   return "";
 }
 
 unsigned DeviceKinds::of_loop(const Node& loop) const {
   if (!has_gpus_) return bit(DeviceType::cpu);
-  const auto [known, is_new] = loops_.try_emplace(&loop, bit(DeviceType::cpu));
+  if (const auto known = loops_.find(&loop); known != loops_.end()) return known->second;
   const std::vector<bool> on_host = loop_inputs_on_host(loop);
   const bool only_counts = std::all_of(on_host.begin(), on_host.end(), [](bool is) { return is; });
-  if (is_new && !only_counts) known->second = with_kernels_for_parts(loop);
-  return known->second;
+  return loops_[&loop] = only_counts ? bit(DeviceType::cpu) : with_kernels_for_parts(loop);
 }
 
 }  // namespace leat

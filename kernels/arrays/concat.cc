@@ -5,6 +5,7 @@
 #include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
 #include "kernels/arrays/blocks.h"
+#include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
 #include "kernels/handles.h"

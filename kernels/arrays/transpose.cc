@@ -11,5 +11,6 @@ const Op transpose_op{transposition(
     moving_kernels_and_for_variants("T", []<class T>(TypeTag<T> t, const KernelRequest& r) {
       return prepare_transpose(t, r);
     }))};
+
 }  // namespace
 }  // namespace leat

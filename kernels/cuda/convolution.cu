@@ -10,6 +10,7 @@
 #include "graph/op_def.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/library_convolution.h"
+#include "kernels/cuda/zeros.cuh"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/types.h"
 
@@ -48,8 +49,8 @@ __global__ void __launch_bounds__(cuda::threads_per_block)
   to[to_library ? i : in_op] = from[to_library ? in_op : i];
 }
 
-// Element i of `to`, which has the extents `there`; zero where `from` has none. `shift`: how much
-// later it begins in `to`.
+// Writes element i of `to`, which has the padded extents or the input's: what `from` has there, or
+// zero.
 template <class T>
 __global__ void __launch_bounds__(cuda::threads_per_block)
     copy_with_borders(int64_t n, Borders b, bool to_padded, const T* from, T* to) {
@@ -183,19 +184,11 @@ class Call {
   size_t padded_at_ = 0, library_at_ = 0;  // in the workspace; the filter is first
 };
 
-BoundKernel bind_zeros(size_t bytes) {
-  return BoundKernel::of([bytes](const Arguments& arguments) {
-    cuda::check_cuda(cudaMemsetAsync(arguments.outputs[0], 0, bytes, cuda_stream(arguments)),
-                     "cudaMemsetAsync");
-  });
-}
-
 template <class T>
 BoundKernel bind(const KernelRequest& request, ConvolutionPass pass, const ConvolutionRequest& c) {
   Call<T> call(request.device, pass, request.outputs[0].dtype, c);
   const size_t workspace = call.workspace_bytes();
-  BoundKernel bound = BoundKernel::of(std::move(call)).with_workspace(workspace);
-  return bound;
+  return BoundKernel::of(std::move(call)).with_workspace(workspace);
 }
 
 template <ConvolutionPass pass>
@@ -205,7 +198,7 @@ BoundKernel prepare(const KernelRequest& request) {
   if (c.is_idle || output.shape.elements() == 0) return {};
   const Convolution& extents = c.extents;
   if (extents.x_elements() == 0 || extents.y_elements() == 0 || extents.filter_elements() == 0)
-    return bind_zeros(static_cast<size_t>(output.shape.elements()) * dtype_size(output.dtype));
+    return cuda::bind_zeros(output);
   switch (dtype_size(output.dtype)) {
     case 2:
       return bind<uint16_t>(request, pass, c);

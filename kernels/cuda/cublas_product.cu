@@ -58,21 +58,8 @@ TypesOf types_of(DType dtype) {
   }
 }
 
-cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
-  switch (epilogue) {
-    case Epilogue::bias:
-      return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::relu:
-      return CUBLASLT_EPILOGUE_RELU;
-    case Epilogue::bias_relu:
-      return CUBLASLT_EPILOGUE_RELU_BIAS;
-    default:
-      return CUBLASLT_EPILOGUE_DEFAULT;
-  }
-}
-
 // How one call is described to cuBLASLt. It is column-major, where our row-major matrix is its
-// transpose: it computes outᵀ = op(b)ᵀ op(a)ᵀ, and its bias per row is ours per column.
+// transpose: it computes outᵀ = op(b)ᵀ op(a)ᵀ.
 class Description {
  public:
   explicit Description(const ProductShape& shape)
@@ -82,7 +69,6 @@ class Description {
                "cublasLtMatmulDescCreate");
     set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
     first_ = layout(shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n,
                     shape.stride_b);
     second_ = layout(shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k,
@@ -96,9 +82,6 @@ class Description {
     (void)cublasLtMatmulDescDestroy(operation_);
   }
   Description(const Description&) = delete;
-
-  // Which bias belongs to the call that follows.
-  void set_bias(const void* bias) { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
 
   std::optional<cublasLtMatmulHeuristicResult_t> algorithm(cublasLtHandle_t handle,
                                                            uint32_t alignment) const {
@@ -124,15 +107,15 @@ class Description {
     return best;
   }
 
-  void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& algorithm, bool adds,
+  void run(cublasLtHandle_t handle, const cublasLtMatmulHeuristicResult_t& algorithm,
            const ProductOperands& operands, void* workspace, cudaStream_t stream) const {
-    const double one_double = 1, beta_double = adds ? 1 : 0;
-    const float one_float = 1, beta_float = adds ? 1 : 0;
+    const double one_double = 1, zero_double = 0;
+    const float one_float = 1, zero_float = 0;
     const bool wide = types_.scale == CUDA_R_64F;
     const void* one = wide ? static_cast<const void*>(&one_double) : &one_float;
-    const void* beta = wide ? static_cast<const void*>(&beta_double) : &beta_float;
+    const void* zero = wide ? static_cast<const void*>(&zero_double) : &zero_float;
     check_blas(cublasLtMatmul(handle, operation_, one, operands.b, first_, operands.a, second_,
-                              beta, operands.out, product_, operands.out, product_, &algorithm.algo,
+                              zero, operands.out, product_, operands.out, product_, &algorithm.algo,
                               workspace, algorithm.workspaceSize, stream),
                "cublasLtMatmul");
   }
@@ -166,10 +149,7 @@ class Description {
 class CublasProduct : public Product {
  public:
   CublasProduct(Device& device, const ProductShape& shape)
-      : handle_(handle_of(device)),
-        has_bias_(shape.epilogue == Epilogue::bias || shape.epilogue == Epilogue::bias_relu),
-        adds_(shape.adds),
-        description_(shape) {
+      : handle_(handle_of(device)), description_(shape) {
     const auto element = static_cast<uint32_t>(dtype_size(shape.dtype));
     aligned_ = description_.algorithm(handle_, usual_alignment);
     any_ = description_.algorithm(handle_, element);
@@ -187,29 +167,19 @@ class CublasProduct : public Product {
 
   void run(const ProductOperands& operands, void* workspace, Stream& stream) const override {
     bool is_aligned = strides_are_aligned_;
-    for (const void* pointer :
-         {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.out)})
+    for (const void* pointer : {operands.a, operands.b, static_cast<const void*>(operands.out)})
       is_aligned = is_aligned && reinterpret_cast<uintptr_t>(pointer) % usual_alignment == 0;
     check_internal(is_aligned || any_.has_value(),
                    "cuBLASLt has no algorithm for matrices that do not start on a multiple of ",
                    usual_alignment, " bytes");
-    const auto& algorithm = is_aligned ? *aligned_ : *any_;
-    const cudaStream_t handle = cuda_stream(stream);
-    if (!has_bias_) {
-      description_.run(handle_, algorithm, adds_, operands, workspace, handle);
-      return;
-    }
-    const std::lock_guard lock(mutex_);  // the bias is part of the description
-    description_.set_bias(operands.bias);
-    description_.run(handle_, algorithm, adds_, operands, workspace, handle);
+    description_.run(handle_, is_aligned ? *aligned_ : *any_, operands, workspace,
+                     cuda_stream(stream));
   }
 
  private:
   cublasLtHandle_t handle_;
-  const bool has_bias_, adds_;
   bool strides_are_aligned_ = true;
-  mutable std::mutex mutex_;
-  mutable Description description_;
+  const Description description_;
   std::optional<cublasLtMatmulHeuristicResult_t> aligned_, any_;
 };
 

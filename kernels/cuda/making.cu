@@ -1,5 +1,6 @@
 // Tensors that are made of a few values: Fill, Empty, Range, LinSpace, OneHot.
 #include "graph/op_def.h"
+#include "kernels/cpu.h"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/moves.h"
 

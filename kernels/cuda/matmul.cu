@@ -6,27 +6,18 @@
 #include <vector>
 
 #include "graph/op_def.h"
-#include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/product.h"
+#include "kernels/cuda/zeros.cuh"
 #include "kernels/linear_algebra/matrix_batch.h"
 #include "kernels/types.h"
 
 namespace leat {
 namespace {
 
-// A sum of no products.
-BoundKernel bind_zeros(const TensorSpec& output) {
-  const size_t bytes = static_cast<size_t>(output.shape.elements()) * dtype_size(output.dtype);
-  return BoundKernel::of([bytes](const Arguments& arguments) {
-    cuda::check_cuda(cudaMemsetAsync(arguments.outputs[0], 0, bytes, cuda_stream(arguments)),
-                     "cudaMemsetAsync");
-  });
-}
-
 BoundKernel prepare(const KernelRequest& request) {
   const Shape &a = request.inputs[0].shape, &out = request.outputs[0].shape;
   if (out.elements() == 0) return {};
-  if (a.elements() == 0) return bind_zeros(request.outputs[0]);
+  if (a.elements() == 0) return cuda::bind_zeros(request.outputs[0]);
   const bool transpose_a = request.attr<bool>("transpose_a");
   const std::shared_ptr<const Product> product =
       make_product(request.device, {.dtype = request.inputs[0].dtype,
@@ -36,7 +27,7 @@ BoundKernel prepare(const KernelRequest& request) {
                                     .transpose_a = transpose_a,
                                     .transpose_b = request.attr<bool>("transpose_b")});
   return BoundKernel::of([product](const Arguments& arguments) {
-           product->run({arguments.inputs[0], arguments.inputs[1], nullptr, arguments.outputs[0]},
+           product->run({arguments.inputs[0], arguments.inputs[1], arguments.outputs[0]},
                         arguments.workspace, *arguments.stream);
          })
       .with_workspace(product->workspace_bytes());
@@ -97,7 +88,7 @@ BoundKernel prepare_batch(const KernelRequest& request) {
                          .k = x[x.rank() - (transpose_x ? 2 : 1)],
                          .transpose_a = transpose_x,
                          .transpose_b = request.attr<bool>("adj_y")};
-  if (one.k == 0) return bind_zeros(request.outputs[0]);
+  if (one.k == 0) return cuda::bind_zeros(request.outputs[0]);
   const Shape batch = batch_of(out);
   const std::vector<Run> runs = plan_runs(request.device, one, matrices_of(batch_of(x), batch),
                                           matrices_of(batch_of(y), batch));
@@ -106,7 +97,7 @@ BoundKernel prepare_batch(const KernelRequest& request) {
   return BoundKernel::of([runs](const Arguments& arguments) {
            for (const Run& run : runs) {
              run.product->run({arguments.input<char>(0) + run.a, arguments.input<char>(1) + run.b,
-                               nullptr, arguments.output<char>() + run.out},
+                               arguments.output<char>() + run.out},
                               arguments.workspace, *arguments.stream);
            }
          })

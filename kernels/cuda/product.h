@@ -11,24 +11,14 @@
 
 namespace leat {
 
-// What is done to each element of the product before it is stored.
-enum class Epilogue {
-  none,
-  bias,  // adds bias[column]
-  relu,
-  bias_relu,  // adds, then clamps
-};
-
 // out[m, n] = op(a)[m, k] op(b)[k, n], all row-major and dense; op transposes if asked to.
 struct ProductShape {
-  DType dtype = DType::f32;  // of a, b, bias and out: f32, f64, f16 or bf16. 16 bits add up as f32
+  DType dtype = DType::f32;     // of a, b and out: f32, f64, f16 or bf16. 16 bits add up as f32
   int64_t m = 0, n = 0, k = 0;  // at least 1
   bool transpose_a = false, transpose_b = false;
   // Elements from one product of a batch to the next; 0: all have the same operand.
   int64_t batch = 1;
   int64_t stride_a = 0, stride_b = 0, stride_out = 0;
-  bool adds = false;  // to what out holds
-  Epilogue epilogue = Epilogue::none;
 
   bool operator==(const ProductShape&) const = default;
 };
@@ -36,7 +26,6 @@ struct ProductShape {
 struct ProductOperands {
   const void* a;
   const void* b;
-  const void* bias;  // n elements; null without
   void* out;
 };
 

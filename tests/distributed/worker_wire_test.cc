@@ -184,6 +184,10 @@ TEST(WorkerWire, RejectsInvalidDtypesAndDevices) {
   const WorkerStatus read = wire::decode_status(delivered(wire::encode_status(status), 1 << 20));
   ASSERT_NE(read.gpu_kernels, nullptr);
   EXPECT_TRUE(are_equal(*read.gpu_kernels, *kernels));
+  status.gpu_kernels = std::make_shared<const KernelTable>(
+      KernelTable{{"MatMul", {{{"T", {static_cast<DType>(200)}}}}}});
+  EXPECT_THROW(wire::decode_status(delivered(wire::encode_status(status), 1 << 20)), Error);
+  status.gpu_kernels = nullptr;
   status.devices[0].name = "the first";
   EXPECT_THROW(wire::decode_status(delivered(wire::encode_status(status), 1 << 20)), Error);
 }

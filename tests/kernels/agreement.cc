@@ -42,7 +42,6 @@ void expect_equal(const Tensor& actual, const Tensor& expected, double tolerance
   }
 }
 
-// All ops except those that Leat rejects and the ops of tests.
 std::vector<const OpDef*> tested_ops() {
   std::vector<const OpDef*> out;
   for (const OpDef* op : all_ops()) {
@@ -51,7 +50,6 @@ std::vector<const OpDef*> tested_ops() {
   return out;
 }
 
-// The tolerance of a dtype's arithmetic, relative to the largest number involved.
 double tolerance_of(DType dtype) {
   switch (dtype) {
     case DType::f64:
@@ -69,8 +67,6 @@ double tolerance_of(DType dtype) {
   }
 }
 
-// The dtypes that the op's T may have and some kernel of this device takes; none if no attribute is
-// called T.
 std::vector<DType> dtypes_of(const OpDef& op, DeviceType device) {
   std::vector<DType> out;
   const AttrDef* attr = op.schema.attr("T");

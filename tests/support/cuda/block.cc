@@ -193,12 +193,9 @@ void Runner::finish() {
   for (unsigned t = first; t < first + lanes && t < threads_.size(); ++t) {
     if (threads_[t].state == State::in_warp_operation &&
         (threads_[t].mask >> current_ % lanes & 1)) {
-      {
-        std::string what = "thread " + std::to_string(t) + " waits at " + text(threads_[t].site) +
-                           " for thread " + std::to_string(current_) +
-                           ", which has left the kernel";
-        fail(what);
-      }
+      std::string what = "thread " + std::to_string(t) + " waits at " + text(threads_[t].site) +
+                         " for thread " + std::to_string(current_) + ", which has left the kernel";
+      fail(what);
     }
   }
 }
@@ -210,11 +207,9 @@ int Runner::barrier(Vote vote, bool predicate, Site site) {
     barrier_vote_ = vote;
   } else if (site.line != barrier_site_.line || vote != barrier_vote_ ||
              std::string(site.file) != barrier_site_.file) {
-    {
-      std::string what = "thread " + std::to_string(current_) + " is at the barrier of " +
-                         text(site) + " and others of its block at that of " + text(barrier_site_);
-      fail(what);
-    }
+    std::string what = "thread " + std::to_string(current_) + " is at the barrier of " +
+                       text(site) + " and others of its block at that of " + text(barrier_site_);
+    fail(what);
   }
   self().site = site;
   if (predicate) ++votes_;
@@ -276,23 +271,19 @@ uint64_t Runner::warp_operation(Shuffle shuffle, unsigned mask, uint64_t value, 
     if ((mask >> other & 1) == 0) continue;
     const unsigned t = first + other;
     if (t >= threads_.size() || threads_[t].state == State::finished) {
-      {
-        std::string what = "thread " + std::to_string(current_) + " names lane " +
-                           std::to_string(other) + " in the mask at " + text(site) +
-                           ", where no thread is or has left the kernel";
-        fail(what);
-      }
+      std::string what = "thread " + std::to_string(current_) + " names lane " +
+                         std::to_string(other) + " in the mask at " + text(site) +
+                         ", where no thread is or has left the kernel";
+      fail(what);
     }
     if (threads_[t].state == State::in_warp_operation &&
         (threads_[t].mask != mask || threads_[t].shuffle != shuffle ||
          threads_[t].site.line != site.line) &&
         (threads_[t].mask >> lane & 1)) {
-      {
-        std::string what = "thread " + std::to_string(current_) + " is in the warp operation of " +
-                           text(site) + " and thread " + std::to_string(t) + " in that of " +
-                           text(threads_[t].site);
-        fail(what);
-      }
+      std::string what = "thread " + std::to_string(current_) + " is in the warp operation of " +
+                         text(site) + " and thread " + std::to_string(t) + " in that of " +
+                         text(threads_[t].site);
+      fail(what);
     }
   }
   Thread& me = self();
@@ -345,11 +336,9 @@ bool Runner::release_warp(unsigned first, const Thread& like) {
         break;
     }
     if ((mask >> from & 1) == 0) {
-      {
-        std::string what = "lane " + std::to_string(lane) + " reads lane " + std::to_string(from) +
-                           " at " + text(thread.site) + ", which is not in the mask";
-        fail(what);
-      }
+      std::string what = "lane " + std::to_string(lane) + " reads lane " + std::to_string(from) +
+                         " at " + text(thread.site) + ", which is not in the mask";
+      fail(what);
     }
     thread.value = thread.shuffle == Shuffle::ballot ? ballot : given[from];
     thread.state = State::running;

@@ -13,8 +13,6 @@ namespace {
 
 template <class T>
 void multiply(const ProductShape& shape, const ProductOperands& operands) {
-  const bool has_bias = shape.epilogue == Epilogue::bias || shape.epilogue == Epilogue::bias_relu;
-  const bool clamps = shape.epilogue == Epilogue::relu || shape.epilogue == Epilogue::bias_relu;
   std::vector<double> row(static_cast<size_t>(shape.n));
   for (int64_t batch = 0; batch < shape.batch; ++batch) {
     const T* a = static_cast<const T*>(operands.a) + batch * shape.stride_a;
@@ -30,13 +28,8 @@ void multiply(const ProductShape& shape, const ProductOperands& operands) {
               x * static_cast<double>(b[shape.transpose_b ? j * shape.k + k : k * shape.n + j]);
         }
       }
-      for (int64_t j = 0; j < shape.n; ++j) {
-        double value = row[j];
-        if (shape.adds) value += static_cast<double>(out[i * shape.n + j]);
-        if (has_bias) value += static_cast<double>(static_cast<const T*>(operands.bias)[j]);
-        if (clamps && value < 0) value = 0;
-        out[i * shape.n + j] = static_cast<T>(static_cast<ComputeType<T>>(value));
-      }
+      for (int64_t j = 0; j < shape.n; ++j)
+        out[i * shape.n + j] = static_cast<T>(static_cast<ComputeType<T>>(row[j]));
     }
   }
 }
