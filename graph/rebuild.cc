@@ -41,8 +41,10 @@ std::vector<Node*> Rebuild::control_inputs_of(const Node& old) const {
   return out;
 }
 
-Node& Rebuild::copy(const Node& old) {
-  Node& node = graph_.copy(old, inputs_of(old), control_inputs_of(old));
+Node& Rebuild::copy(const Node& old) { return copy(old, inputs_of(old)); }
+
+Node& Rebuild::copy(const Node& old, std::vector<Output> inputs) {
+  Node& node = graph_.copy(old, std::move(inputs), control_inputs_of(old));
   copies_[old.id] = &node;
   return node;
 }

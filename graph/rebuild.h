@@ -16,6 +16,7 @@ class Rebuild {
   explicit Rebuild(const Graph& from) : copies_(from.size()) { graph_.reserve(from.size()); }
 
   Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
   Graph finish() && { return std::move(graph_); }
 
   // What `old` became in the new graph. INTERNAL if it was left out.
@@ -26,6 +27,8 @@ class Rebuild {
 
   // Copies the node with its mapped inputs.
   Node& copy(const Node& old);
+  // Copies the node with these inputs, of the new graph.
+  Node& copy(const Node& old, std::vector<Output> inputs);
   // Users of the old node's outputs get `outputs`; those that waited for it by a control edge wait
   // for `signals`.
   void replace(const Node& old, std::vector<Output> outputs, std::vector<Node*> signals);

@@ -221,6 +221,7 @@ void LocalSession::build(Entry& entry) {
                  .simplify = simplify_extent(options_.simplify, options_.simplify_arithmetic),
                  .fuse = options_.fuse,
                  .recompute = options_.recompute,
+                 .mixed_precision = options_.mixed_precision,
                  .after_pass = {}});
   }
   entry.edges = partitioned.edges.size();

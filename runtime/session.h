@@ -14,6 +14,7 @@
 #include "core/tensor.h"
 #include "graph/graph.h"
 #include "graph/passes/gpus.h"
+#include "graph/passes/mixed_precision/mixed_precision.h"
 #include "graph/passes/recompute/recompute.h"
 #include "graph/passes/step_signature.h"
 
@@ -31,6 +32,8 @@ struct SessionOptions {
   bool simplify_arithmetic = true;  // part of it: Pow(x, 2) as Square(x), and its like
   bool fuse = true;                 // connected elementwise ops run as one; not without simplify
   Recompute recompute = Recompute::nothing;  // what a training step does not keep in memory
+  // What products and convolutions compute in. For float16, give the loss a scale (LossScale).
+  MixedPrecision mixed_precision = MixedPrecision::nothing;
   bool isolate_state = false;   // variables of its own instead of the task's shared ones
   bool bfloat16_edges = false;  // float32 travels between tasks as bfloat16 (cluster only)
   std::vector<std::string> device_filters =

@@ -76,6 +76,7 @@ PipelineOptions MasterSession::pipeline_options(const StepSignature& signature,
   out.simplify = simplify_extent(options_.simplify, options_.simplify_arithmetic);
   out.fuse = options_.fuse;
   out.recompute = options_.recompute;
+  out.mixed_precision = options_.mixed_precision;
   out.bfloat16_edges = options_.bfloat16_edges;
   out.placement.allow_soft_placement = options_.allow_soft_placement;
   out.placement.log_placement = options_.log_placement;

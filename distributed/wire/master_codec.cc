@@ -76,6 +76,29 @@ Recompute read_recompute(tensorflow::RewriterConfig::MemOptType type) {
   }
 }
 
+// TensorFlow's bfloat16 is for CPUs, since its GPUs have float16; here it is for both.
+MixedPrecision read_mixed_precision(const tensorflow::RewriterConfig& config) {
+  using Config = tensorflow::RewriterConfig;
+  if (config.auto_mixed_precision_onednn_bfloat16() == Config::ON) return MixedPrecision::bfloat16;
+  if (config.auto_mixed_precision_cpu() == Config::ON) return MixedPrecision::float16;
+  return config.auto_mixed_precision() == Config::ON ? MixedPrecision::float16_on_gpus
+                                                     : MixedPrecision::nothing;
+}
+
+void write_mixed_precision(MixedPrecision format, tensorflow::RewriterConfig& config) {
+  using Config = tensorflow::RewriterConfig;
+  switch (format) {
+    case MixedPrecision::nothing:
+      return;
+    case MixedPrecision::bfloat16:
+      return config.set_auto_mixed_precision_onednn_bfloat16(Config::ON);
+    case MixedPrecision::float16:
+      return config.set_auto_mixed_precision_cpu(Config::ON);
+    case MixedPrecision::float16_on_gpus:
+      return config.set_auto_mixed_precision(Config::ON);
+  }
+}
+
 }  // namespace
 
 void write_options(const SessionOptions& options, tensorflow::ConfigProto& proto) {
@@ -93,6 +116,8 @@ void write_options(const SessionOptions& options, tensorflow::ConfigProto& proto
             ? tensorflow::RewriterConfig::HEURISTICS
             : tensorflow::RewriterConfig::RECOMPUTATION_HEURISTICS);
   }
+  if (options.mixed_precision != MixedPrecision::nothing)
+    write_mixed_precision(options.mixed_precision, *graph.mutable_rewrite_options());
   if (!options.simplify_arithmetic) {
     graph.mutable_rewrite_options()->set_arithmetic_optimization(tensorflow::RewriterConfig::OFF);
   }
@@ -121,6 +146,7 @@ SessionOptions read_options(const tensorflow::ConfigProto& proto) {
                      !graph.rewrite_options().disable_meta_optimizer();
   options.fuse = graph.rewrite_options().remapping() != tensorflow::RewriterConfig::OFF;
   options.recompute = read_recompute(graph.rewrite_options().memory_optimization());
+  options.mixed_precision = read_mixed_precision(graph.rewrite_options());
   options.simplify_arithmetic =
       graph.rewrite_options().arithmetic_optimization() != tensorflow::RewriterConfig::OFF;
   options.bfloat16_edges = graph.enable_bfloat16_sendrecv();

@@ -86,6 +86,12 @@ PassResult run_simplify_placed(Graph& graph, StepContext& step) {
   return changed_if(simplify_placed(graph, step.signature));
 }
 
+PassResult run_mixed_precision(Graph& graph, StepContext& step) {
+  if (step.options.mixed_precision == MixedPrecision::nothing) return PassResult::skipped;
+  return changed_if(mixed_precision(graph, step.signature, step.options.mixed_precision,
+                                    step.options.placement.devices));
+}
+
 PassResult run_spread_loops(Graph& graph, StepContext& step) {
   return changed_if(spread_loops(graph, step.loop_edges));
 }
@@ -123,6 +129,7 @@ constexpr auto passes = std::to_array<Pass>({{"connect", run_connect},
                                              {"simplify", run_simplify},
                                              {"place", run_place},
                                              {"simplify_placed", run_simplify_placed},
+                                             {"mixed_precision", run_mixed_precision},
                                              {"spread_loops", run_spread_loops},
                                              {"fuse", run_fuse},
                                              {"recompute", run_recompute},

@@ -1,6 +1,7 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
-// the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
-// spread_loops → fuse → recompute → partition. Each is a free function from graph to graph;
+// the run is partial) → structure_loops → split_identity_n → infer → expand_collectives → read_late
+// → simplify → place → simplify_placed → mixed_precision → spread_loops → fuse → recompute →
+// partition. Each is a free function from graph to graph;
 // verify() runs after each one that made or changed a graph. Most change the graph in place or
 // replace it: a large graph is copied, and even moved, as rarely as possible. A pass that returns
 // bool returns whether it had anything to do.
@@ -18,6 +19,7 @@
 #include "graph/graph.h"
 #include "graph/kernel_lookup.h"
 #include "graph/passes/gpus.h"
+#include "graph/passes/mixed_precision/mixed_precision.h"
 #include "graph/passes/recompute/recompute.h"
 #include "graph/passes/step_signature.h"
 
@@ -91,6 +93,7 @@ struct PipelineOptions {
   Simplify simplify = Simplify::all;
   bool fuse = true;  // not without simplify
   Recompute recompute = Recompute::nothing;
+  MixedPrecision mixed_precision = MixedPrecision::nothing;
   bool bfloat16_edges = false;  // PartitionOptions
   // Called after every pass with its name; for dumps and tests.
   std::function<void(std::string_view pass, const Graph& graph)> after_pass;
@@ -167,6 +170,12 @@ void place(Graph& graph, const PlacementOptions& options);
 // Merges common subexpressions again. `graph` must be placed: nodes that request different devices
 // may be on one device.
 bool simplify_placed(Graph& graph, const StepSignature& signature);
+// Computes products and convolutions, and what stands between them, in 16 bits: in the step, and in
+// the bodies of its loops. Endpoints named in the signature keep names and dtypes. `graph` must be
+// placed on `devices`. False if the step has nothing of the kind, or its devices have no kernels
+// for it.
+bool mixed_precision(Graph& graph, const StepSignature& signature, MixedPrecision format,
+                     const std::vector<DeviceSpec>& devices = {});
 // Makes a `_Loop` on each device where a loop changes state, besides the loop's own. Appends the
 // edges between the parts of these loops to `edges`. `graph` must be placed.
 bool spread_loops(Graph& graph, std::vector<CutEdge>& edges);

@@ -160,6 +160,16 @@ TEST_F(Examples, LearnsWithRecomputation) {
       << outcome.output;
 }
 
+TEST_F(Examples, LearnsInSixteenBits) {
+  for (const char* format : {"bf16", "f16"}) {
+    EXPECT_GT(accuracy_of("mnist", std::string("--strategy parameter_server:staleness=0 "
+                                               "--mixed-precision ") +
+                                       format),
+              90.0)
+        << outcome_.output;
+  }
+}
+
 TEST_F(Examples, EveryOptimizerLearns) {
   for (const char* optimizer : {"sgd", "momentum"}) {
     EXPECT_GT(

@@ -164,7 +164,7 @@ TEST(Pipeline, ListsItsPasses) {
   EXPECT_EQ(names, (std::vector<std::string_view>{
                        "connect", "prune", "defer", "structure_loops", "split_identity_n", "infer",
                        "expand_collectives", "read_late", "simplify", "place", "simplify_placed",
-                       "spread_loops", "fuse", "recompute", "partition"}));
+                       "mixed_precision", "spread_loops", "fuse", "recompute", "partition"}));
 }
 
 TEST(Pipeline, MergesEqualNodesPlacedOnTheSameDevice) {

@@ -28,6 +28,7 @@ struct Flags {
   double seconds = 5;
   int loss_steps = 10;
   int threads = 1;
+  std::string mixed_precision = "none";
   bool nodes = false, busy = false;
 };
 
@@ -98,7 +99,9 @@ void run(const Flags& flags) {
   const Cluster cluster = join_cluster();
   Graph graph;
   const Training training = make_training(graph, flags, cluster);
-  Session session(graph, {.target = cluster.target(), .threads = flags.threads});
+  Session session(graph, {.target = cluster.target(),
+                          .mixed_precision = mixed_precision_from_text(flags.mixed_precision),
+                          .threads = flags.threads});
   session.initialize();
   const Callable step = session.prepare({}, {training.loss}, {*training.update});
   std::vector<Tensor> fetches;
@@ -139,6 +142,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--threads", flags.threads, "of this process")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--mixed-precision", flags.mixed_precision, "none, bf16, f16 or gpu_f16")
       ->capture_default_str();
   app.add_flag("--busy", flags.busy, "while another process computes on the last core");
   app.add_flag("--nodes", flags.nodes, "print the nodes on which a step spends most instead");

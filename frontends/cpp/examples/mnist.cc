@@ -30,7 +30,11 @@ void run(const Flags& flags) {
                              .batch(flags.batch)
                              .prefetch(2);
   Graph g;
-  const Training training = strategy->minimize(g, *make_optimizer(flags), digits, model);
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(flags);
+  const MixedPrecision precision = mixed_precision_from_text(flags.mixed_precision);
+  if (precision == MixedPrecision::float16 || precision == MixedPrecision::float16_on_gpus)
+    optimizer->set_loss_scale({});
+  const Training training = strategy->minimize(g, *optimizer, digits, model);
   if (training.is_idle) return TrainingSession(training).run();  // the chief trains all replicas
   constexpr int tests = 500;
   const Dataset test = datasets::mnist(directory, {.train = false}).repeat().batch(tests);
@@ -39,6 +43,7 @@ void run(const Flags& flags) {
 
   TrainingOptions options{.directory = flags.directory, .checkpoint_steps = flags.checkpoint_steps};
   options.session.recompute = recompute_from_text(flags.recompute);
+  options.session.mixed_precision = precision;
   options.hooks.push_back(stop_at(flags.epochs * examples /
                                   (flags.batch * training.replicas * training.batches_per_step)));
   if (!flags.directory.empty() && training.is_chief)

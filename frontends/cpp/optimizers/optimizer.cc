@@ -36,10 +36,16 @@ std::vector<GradientAndVariable> Optimizer::compute_gradients(Output loss,
       "there is nothing to train: the graph has no trainable variables; make them with variable()");
   std::vector<Output> xs;  // with all that reads a resource variable
   for (const Output& variable : variables) xs.push_back(variable_handle(variable));
+  std::optional<LossScaling> scaling;
+  if (loss_scale_) {
+    scaling.emplace(loss.graph(), *loss_scale_, here());
+    loss = scaling->scaled(loss);
+  }
   const std::vector<IndexedSlices> gradients = sparse_gradients({loss}, xs);
   std::vector<GradientAndVariable> out;
   for (size_t i = 0; i < variables.size(); ++i)
     out.push_back({gradients[i].values, variables[i], gradients[i].indices});
+  if (scaling) out = scaling->unscaled(std::move(out));
   return out;
 }
 
@@ -63,6 +69,13 @@ Node& Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradien
     check(pair.gradient && pair.variable,
           "the gradient transformation left a pair with an empty Output (", at, ")");
   }
+  std::optional<LossScaling> scaling;
+  Output are_finite;
+  if (loss_scale_) {
+    scaling.emplace(graph, *loss_scale_, at);
+    are_finite = scaling->are_finite(used);
+    used = scaling->only_if(are_finite, std::move(used));
+  }
   const Shared shared = make_shared_state(graph, used);
   std::vector<Output> updates;
   for (const GradientAndVariable& pair : used) {
@@ -77,6 +90,7 @@ Node& Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradien
       updates.push_back(assign_add(step, 1, at));
     }
   }
+  if (scaling) updates = scaling->finish(are_finite, updates);
   if (options.update_ops) {
     updates.insert(updates.end(), options.update_ops->begin(), options.update_ops->end());
     return group(graph, updates, "update", at);

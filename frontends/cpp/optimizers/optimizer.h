@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "frontends/cpp/optimizers/loss_scale.h"
 #include "frontends/cpp/optimizers/sparse_rows.h"
 #include "frontends/cpp/variables.h"
 
@@ -57,6 +58,12 @@ class Optimizer {
   // the replicas.
   void set_gradient_transform(GradientTransform transform) { transform_ = std::move(transform); }
 
+  // For gradients in float16, also in strategies. INVALID_ARGUMENT if a number is out of range.
+  void set_loss_scale(const LossScale& scale, Location at = here()) {
+    check_loss_scale(scale, at);
+    loss_scale_ = scale;
+  }
+
   // d(loss)/d(variable) for `variables`, or for the collection "trainable_variables". If the loss
   // reads only rows of a table, the table's gradient has only these rows.
   std::vector<GradientAndVariable> compute_gradients(Output loss,
@@ -85,6 +92,7 @@ class Optimizer {
 
  private:
   GradientTransform transform_;
+  std::optional<LossScale> loss_scale_;
 };
 
 }  // namespace leat

@@ -21,6 +21,7 @@ struct Flags {
   std::string strategy = "parameter_server";  // mnist only
   std::string model = "mlp";                  // mnist only: mlp or cnn
   std::string recompute = "none";             // mnist only: none, layers or auto
+  std::string mixed_precision = "none";       // mnist only: none, bf16, f16 or gpu_f16
   std::string graph;                          // write the partitioned graph of a training step here
   std::string trace;                          // write a Chrome trace of one training step here
   std::string

@@ -1,0 +1,26 @@
+// Which number format a step computes in.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace leat {
+
+// A step may compute products and convolutions, and what stands between them, in a format of 16
+// bits (Micikevicius et al.: Mixed Precision Training, arXiv:1710.03740). Variables, their updates,
+// statistics, softmax and losses stay float32. Types of fetched values do not change.
+//
+// bfloat16 has the range of float32 and 8 bits of precision. float16 has 11 bits, but its smallest
+// number is 6e-8: small gradients become 0, so the loss needs a scale
+// (frontends/cpp/optimizers/loss_scale.h).
+enum class MixedPrecision : uint8_t {
+  nothing,  // the dtypes of the graph
+  bfloat16,
+  float16,
+  float16_on_gpus,  // CPUs keep float32
+};
+
+// "none", "bf16", "f16" or "gpu_f16". INVALID_ARGUMENT, which lists these, for another text.
+MixedPrecision mixed_precision_from_text(std::string_view text);
+
+}  // namespace leat
