@@ -4,6 +4,7 @@
 
 #include "core/byte_size.h"
 #include "core/device.h"
+#include "core/memory_owner.h"
 
 namespace leat {
 namespace {
@@ -27,6 +28,7 @@ Tensor& Variable::mutable_value() {
     fail(Code::failed_precondition, "Attempting to use uninitialized value ", name_);
   if (value_.buffer() && !is_sole_handle(value_.buffer())) {
     if (Device* device = value_.device()) {
+      const MemoryOwner memory_owner(MemoryUse::variable, name_);
       Tensor copy(dtype_, value_.shape(), device->allocate(value_.bytes()));
       device->copy_within(value_.raw(), copy.raw(), value_.bytes());
       value_ = std::move(copy);
@@ -50,6 +52,7 @@ Tensor& Variable::memory(const Shape& shape, Device& device, Tensor* replaced) {
   const bool fits = value_.is_valid() && value_.shape() == shape && value_.device() == owner &&
                     is_sole_handle(value_.buffer());
   if (fits) return value_;
+  const MemoryOwner memory_owner(MemoryUse::variable, name_);
   Tensor fresh = dtype_ == DType::string
                      ? Tensor(dtype_, shape)
                      : Tensor(dtype_, shape, device.allocate(byte_size(dtype_, shape)));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/memory_owner.h"
 #include "graph/host_values.h"
 
 namespace leat {
@@ -82,6 +83,7 @@ void Planner::upload_constant(int number) {
   Tensor& there = plan_.device_constants[static_cast<size_t>(number)];
   if (there.is_valid()) return;
   const Tensor& host = plan_.constants[static_cast<size_t>(number)];
+  const MemoryOwner owner(MemoryUse::constant);
   there = Tensor(host.dtype(), host.shape(), plan_.device->allocate(host.bytes()));
   if (host.bytes() > 0)
     plan_.device->copy_from_host(host.raw(), there.raw(), host.bytes(),

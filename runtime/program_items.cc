@@ -5,6 +5,7 @@
 
 #include "core/flush_denormals.h"
 #include "core/function.h"
+#include "core/memory_owner.h"
 #include "core/thread_pool.h"
 #include "runtime/functions.h"
 #include "runtime/loop.h"
@@ -338,6 +339,7 @@ void ProgramStep::copy_to_device(const Item& item) {
   const Tensor& host = value_of(item.inputs[0]);
   Device& device = *plan_.device;
   check(host.dtype() != DType::string, "strings cannot be stored in the memory of ", device.name());
+  const MemoryOwner owner(MemoryUse::copy);
   Tensor copy(host.dtype(), host.shape(), device.allocate(host.bytes()));
   // Copies and kernels of a device run in order: what is enqueued from now on finds the value
   // there.

@@ -4,6 +4,7 @@
 
 #include "core/block_memory.h"
 #include "core/flush_denormals.h"
+#include "core/memory_owner.h"
 #include "runtime/lent_thread.h"
 #include "runtime/node_error.h"
 
@@ -160,6 +161,7 @@ std::unique_ptr<TapeInstance> Segment::with_arena(std::unique_ptr<TapeInstance> 
     const size_t size = outgrown == nullptr ? bytes : bytes + bytes / 4;
     outgrown = nullptr;
     try {
+      const MemoryOwner owner(MemoryUse::intermediate);
       arena = program_.device->allocate(size);
     } catch (...) {
       rethrow_with_node(instance->tape(), *program_.device);

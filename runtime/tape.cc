@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "core/byte_size.h"
+#include "core/memory_owner.h"
 #include "core/step_end.h"
+#include "core/work_clock.h"
 #include "runtime/node_error.h"
 #include "runtime/trace.h"
 
@@ -20,9 +22,15 @@ bool is_same_value(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-Tensor allocate(const Tape::Memory& memory, Device& device) {
+Tensor allocate(const Tape::Memory& memory, Device& device, MemoryUse use) {
   if (memory.on_host || memory.dtype == DType::string) return Tensor(memory.dtype, memory.shape);
+  const MemoryOwner owner(use);
   return Tensor(memory.dtype, memory.shape, device.allocate(byte_size(memory.dtype, memory.shape)));
+}
+
+std::unique_ptr<WorkClock> start_clock(Device& device) {
+  auto* const with_clock = dynamic_cast<HasWorkClock*>(&device);
+  return with_clock == nullptr ? nullptr : with_clock->start_clock();
 }
 
 // In long loops, kernels themselves ask whether the step has ended. A tape asks before kernels with
@@ -56,7 +64,8 @@ size_t Tape::bytes() const {
 TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& program,
                            const SegmentPlan& segment)
     : tape_(std::move(tape)), program_(program), segment_(segment), device_(*program.device) {
-  for (const Tape::Memory& memory : tape_->owned) owned_.push_back(allocate(memory, device_));
+  for (const Tape::Memory& memory : tape_->owned)
+    owned_.push_back(allocate(memory, device_, MemoryUse::intermediate));
   result_buffers_.resize(tape_->results_memory.size());
   spares_.resize(tape_->results_memory.size());
   replaced_.resize(tape_->variables.size());
@@ -243,11 +252,21 @@ template <bool traced>
 void TapeInstance::run_instructions(std::vector<InstructionTimes>* times) {
   const Bound* instruction = instructions_.data();
   const Bound* const end = instruction + instructions_.size();
+  std::unique_ptr<WorkClock> clock;  // of a device for which this thread only enqueues
   try {
+    if constexpr (traced) clock = start_clock(device_);
     for (; instruction != end; ++instruction) {
-      if constexpr (traced) times->push_back({trace_now_ns(), 0});
+      if constexpr (traced) {
+        times->push_back({trace_now_ns(), 0});
+        if (clock != nullptr) clock->mark();
+      }
       instruction->function(instruction->bound, instruction->arguments);
       if constexpr (traced) times->back().end_ns = trace_now_ns();
+    }
+    if (clock != nullptr) {
+      clock->mark();
+      const std::vector<int64_t> marks = clock->times_ns();
+      for (size_t i = 0; i < times->size(); ++i) (*times)[i] = {marks[i], marks[i + 1]};
     }
   } catch (...) {
     undo_assignments();
@@ -325,7 +344,7 @@ void TapeInstance::bind_variable(size_t v) {
 Tensor TapeInstance::take_result(int buffer) {
   for (Tensor* memory : {&result_buffers_[buffer], &spares_[buffer]})
     if (memory->is_valid() && is_sole_handle(memory->buffer())) return std::exchange(*memory, {});
-  return allocate(tape_->results_memory[buffer], device_);
+  return allocate(tape_->results_memory[buffer], device_, MemoryUse::result);
 }
 
 void TapeInstance::bind_results(std::span<const Tensor* const> inputs,
@@ -337,7 +356,7 @@ void TapeInstance::bind_results(std::span<const Tensor* const> inputs,
     Tensor& buffer = result_buffers_[r];
     if (!is_free(buffer) && !inherits(r, inputs, given)) {
       std::swap(buffer, spares_[r]);
-      if (!is_free(buffer)) buffer = allocate(tape_->results_memory[r], device_);
+      if (!is_free(buffer)) buffer = allocate(tape_->results_memory[r], device_, MemoryUse::result);
     }
     bind(results_[r], buffer);
   }

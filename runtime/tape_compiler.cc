@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "core/memory_owner.h"
 #include "runtime/node_error.h"
 #include "runtime/node_states.h"
 #include "runtime/tape_draft.h"
@@ -142,6 +143,7 @@ class Compiler {
   Tensor uploaded(const Tensor& tensor) {
     check(tensor.dtype() != DType::string, "strings cannot be stored in the memory of ",
           draft_.device.name());
+    const MemoryOwner owner(MemoryUse::constant);
     Tensor copy(tensor.dtype(), tensor.shape(), draft_.device.allocate(tensor.bytes()));
     if (tensor.bytes() > 0)
       draft_.device.copy_from_host(tensor.raw(), copy.raw(), tensor.bytes(),

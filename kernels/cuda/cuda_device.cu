@@ -3,6 +3,7 @@
 #include "kernels/cuda/cuda_device.cuh"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -11,7 +12,13 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
+
+#include "core/memory_owner.h"
+#include "core/work_clock.h"
+#include "kernels/cuda/block_pool.cuh"
 
 namespace leat {
 
@@ -21,77 +28,59 @@ cudaStream_t cuda_stream(const Stream& stream) {
   return own.handle();
 }
 
+namespace {
+
+std::string error_text(cudaError_t error) {
+  return concat(cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
+}
+
+// After one of these every call fails, until the process ends (CUDA Runtime API, cudaError_t).
+bool ends_use(cudaError_t error) {
+  switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorAssert:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What to say of a failed call. If an earlier one ended the use of the GPU, that is the cause.
+std::string explain(int ordinal, const std::string& failure, cudaError_t error) {
+  if (!ends_use(error)) return failure;
+  static std::mutex mutex;
+  static std::map<int, std::pair<cudaError_t, std::string>> first;  // by ordinal
+  const std::lock_guard lock(mutex);
+  auto& [known, cause] = first[ordinal];
+  const bool is_first = known != error;  // the error stays the same
+  if (is_first) std::tie(known, cause) = std::pair(error, failure);
+  return concat(is_first ? "" : concat("GPU:", ordinal, " is lost since: "), cause,
+                "; CUDA cannot use GPU:", ordinal, " again in this process: restart the task");
+}
+
+}  // namespace
+
 void cuda::check_cuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   (void)cudaGetLastError();  // else the thread's next launch would report it again
   const Code code = error == cudaErrorMemoryAllocation ? Code::resource_exhausted : Code::internal;
-  fail(code, "CUDA: ", what, " failed: ", cudaGetErrorString(error), " (", cudaGetErrorName(error),
-       ")");
+  int ordinal = 0;
+  (void)cudaGetDevice(&ordinal);
+  fail(code, explain(ordinal, concat("CUDA: ", what, " failed: ", error_text(error)), error));
 }
 
 namespace {
 
+using cuda::BlockPool;
 using cuda::check_cuda;
-
-// Blocks of memory that are kept for reuse: cudaMalloc and cudaMallocHost wait for the device.
-class BlockPool {
- public:
-  using Allocate = cudaError_t (*)(void** block, size_t bytes);
-  using Free = cudaError_t (*)(void* block);
-  BlockPool(int ordinal, const char* kind, Allocate allocate, Free free)
-      : ordinal_(ordinal), kind_(kind), allocate_(allocate), free_(free) {}
-  ~BlockPool() { release_unused(); }
-
-  void* take(size_t bytes) {
-    constexpr size_t unit = 512;
-    const size_t rounded = (std::max<size_t>(bytes, 1) + unit - 1) / unit * unit;
-    const std::lock_guard lock(mutex_);
-    const auto fit = unused_.lower_bound(rounded);
-    if (fit != unused_.end() && fit->first <= rounded + rounded / 4) {
-      void* block = fit->second;
-      unused_.erase(fit);
-      return block;
-    }
-    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
-    void* block = nullptr;
-    cudaError_t error = allocate_(&block, rounded);
-    if (error != cudaSuccess) {  // perhaps the kept blocks have the wrong sizes
-      (void)cudaGetLastError();
-      release_unused();
-      error = allocate_(&block, rounded);
-    }
-    if (error != cudaSuccess) {
-      (void)cudaGetLastError();
-      fail(error == cudaErrorMemoryAllocation ? Code::resource_exhausted : Code::internal,
-           "GPU:", ordinal_, " has no ", kind_, " memory for ", bytes, " bytes (",
-           cudaGetErrorString(error), ")");
-    }
-    sizes_[block] = rounded;
-    return block;
-  }
-
-  void give_back(void* block) {
-    const std::lock_guard lock(mutex_);
-    unused_.emplace(sizes_.at(block), block);
-  }
-
- private:
-  void release_unused() {
-    for (const auto& [bytes, block] : unused_) {
-      sizes_.erase(block);
-      (void)free_(block);
-    }
-    unused_.clear();
-  }
-
-  const int ordinal_;
-  const char* const kind_;
-  const Allocate allocate_;
-  const Free free_;
-  std::mutex mutex_;
-  std::multimap<size_t, void*> unused_;
-  std::map<void*, size_t> sizes_;
-};
 
 // Calls back, in order, when events have happened. A thread of its own, because CUDA forbids calls
 // into CUDA from its own callbacks and compute threads must not wait.
@@ -154,9 +143,10 @@ class CompletionThread {
       const cudaError_t error = cudaEventSynchronize(next.event);
       Status status;
       if (error != cudaSuccess) {
-        status = {Code::internal,
-                  concat("GPU:", ordinal_, ": ", cudaGetErrorString(error), " (",
-                         cudaGetErrorName(error), "), in work that was enqueued before")};
+        status = {Code::internal, explain(ordinal_,
+                                          concat("GPU:", ordinal_, ": ", error_text(error),
+                                                 ", in work that was enqueued before"),
+                                          error)};
       }
       next.done(status);
       next.done = nullptr;
@@ -181,7 +171,46 @@ cudaStream_t make_stream(int ordinal) {
   return stream;
 }
 
-class CudaDevice : public Device {
+// Marks are events. Before the first the stream is idle, so that one comes when it is enqueued.
+class EventClock : public WorkClock {
+ public:
+  EventClock(int ordinal, cudaStream_t stream) : ordinal_(ordinal), stream_(stream) {
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    start_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+    mark();
+  }
+  ~EventClock() override {
+    for (cudaEvent_t event : events_) (void)cudaEventDestroy(event);
+  }
+  void mark() override {
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    cudaEvent_t event = nullptr;
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventBlockingSync), "cudaEventCreate");
+    events_.push_back(event);
+    check_cuda(cudaEventRecord(event, stream_), "cudaEventRecord");
+  }
+  std::vector<int64_t> times_ns() override {
+    check_cuda(cudaEventSynchronize(events_.back()), "cudaEventSynchronize");
+    std::vector<int64_t> out;
+    for (size_t i = 1; i < events_.size(); ++i) {
+      float milliseconds = 0;
+      check_cuda(cudaEventElapsedTime(&milliseconds, events_[0], events_[i]),
+                 "cudaEventElapsedTime");
+      out.push_back(start_ns_ + static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6));
+    }
+    return out;
+  }
+
+ private:
+  const int ordinal_;
+  const cudaStream_t stream_;
+  int64_t start_ns_ = 0;
+  std::vector<cudaEvent_t> events_;  // the first: the start
+};
+
+class CudaDevice : public Device, public HasWorkClock {
  public:
   CudaDevice(const DeviceName& name, int ordinal)
       : Device(name, DeviceType::gpu),
@@ -208,6 +237,9 @@ class CudaDevice : public Device {
         this);
   }
   Stream& stream() override { return stream_; }
+  std::unique_ptr<WorkClock> start_clock() override {
+    return std::make_unique<EventClock>(ordinal_, stream_.handle());
+  }
 
   // Through pinned memory: a copy from or to pageable memory would make the calling thread wait.
   void copy_from_host(const void* host, void* device, size_t bytes, Done done) override {

@@ -47,6 +47,7 @@ std::shared_ptr<Buffer> allocate_exactly(Device& device, size_t bytes) {
 
 void set_order_of_threads(uint64_t seed) { CONTROL(set_order)(seed); }
 void limit_gpu_memory(size_t bytes) { CONTROL(limit_memory)(bytes); }
+void break_gpu() { CONTROL(fault)(); }
 void recover_gpu() { CONTROL(recover)(); }
 
 }  // namespace leat

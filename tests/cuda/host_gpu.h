@@ -21,6 +21,8 @@ inline RunChoices exactly(bool in_place = false) { return {in_place, allocate_ex
 void set_order_of_threads(uint64_t seed);
 // How much memory the device has.
 void limit_gpu_memory(size_t bytes);
+// As a kernel's fault does it.
+void break_gpu();
 // After a kernel's fault every call fails until this one.
 void recover_gpu();
 

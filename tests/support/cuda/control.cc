@@ -2,6 +2,7 @@
 
 #include "tests/support/cuda/block.h"
 #include "tests/support/cuda/include/cuda_runtime.h"
+#include "tests/support/cuda/stream.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -13,4 +14,7 @@ EXPORTED void* leat_cuda_on_host_allocate(size_t bytes) {
 }
 EXPORTED void leat_cuda_on_host_free(void* block) { (void)cudaFree(block); }
 EXPORTED void leat_cuda_on_host_limit_memory(size_t bytes) { cuda_on_host::limit_memory(bytes); }
+EXPORTED void leat_cuda_on_host_fault() {
+  cuda_on_host::fault(cudaErrorIllegalAddress, "of a test");
+}
 EXPORTED void leat_cuda_on_host_recover() { (void)cudaDeviceReset(); }

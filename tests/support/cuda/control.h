@@ -18,6 +18,8 @@ void* leat_cuda_on_host_allocate(size_t bytes);
 void leat_cuda_on_host_free(void* block);
 // How much memory the device has.
 void leat_cuda_on_host_limit_memory(size_t bytes);
+// A kernel's fault, as if one had run: every call fails from now on.
+void leat_cuda_on_host_fault();
 // Ends the state after a fault in which every call fails.
 void leat_cuda_on_host_recover();
 }
