@@ -184,9 +184,10 @@ void set_seeds(Graph& graph) {
   }
 }
 
-std::vector<float> losses(Training& training, bool on_gpu) {
+std::vector<float> losses(Training& training, bool on_gpu,
+                          MixedPrecision format = MixedPrecision::nothing) {
   (void)host_gpu();
-  SessionOptions options{.threads = 1};
+  SessionOptions options{.mixed_precision = format, .threads = 1};
   LocalSession session(options, {.gpus = on_gpu});
   Node& initialise = initialize_variables(training.graph);
   session.extend(training.graph);
@@ -209,6 +210,24 @@ TEST_P(TrainingSteps, LearnAsOnTheCpu) {
   EXPECT_LT(there.back(), 0.9F * there.front());
   for (size_t step = 0; step < here.size(); ++step)
     EXPECT_NEAR(there[step], here[step], 1e-4F * std::abs(here[step])) << "step " << step;
+}
+
+// The curves of float32 and of the CPU in bfloat16, whose sums are added in another order.
+TEST_P(TrainingSteps, LearnInBfloat16) {
+  std::vector<std::vector<float>> curves;
+  for (const auto& [on_gpu, format] :
+       {std::pair{false, MixedPrecision::nothing}, std::pair{false, MixedPrecision::bfloat16},
+        std::pair{true, MixedPrecision::bfloat16}}) {
+    Training training;
+    GetParam().build(training);
+    set_seeds(training.graph);
+    curves.push_back(losses(training, on_gpu, format));
+  }
+  EXPECT_NE(curves[1], curves[0]);
+  for (size_t step = 0; step < curves[0].size(); ++step) {
+    EXPECT_NEAR(curves[2][step], curves[1][step], 0.03F * curves[0][0]) << "step " << step;
+    EXPECT_NEAR(curves[2][step], curves[0][step], 0.05F * curves[0][0]) << "step " << step;
+  }
 }
 
 // Where the step's convolutions ran, and its losses, in a session on worker 0 of two. The model is

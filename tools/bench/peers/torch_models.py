@@ -1,6 +1,8 @@
 """Training steps of seven usual networks in torch, eager, in process: those of ../models/networks.h.
 
-  python3 torch_models.py --model cnn --batch 64
+  python3 torch_models.py --model cnn --batch 64 [--device cuda [--bf16]]
+
+On a GPU set CUDA_VISIBLE_DEVICES; each step ends with its loss on the host, as Leat's does. --bf16: under autocast.
 """
 import argparse
 
@@ -13,6 +15,8 @@ ap.add_argument("--batch", type=int, default=64)
 ap.add_argument("--seconds", type=float, default=5)
 ap.add_argument("--loss-steps", type=int, default=10, help="first steps, whose losses are printed")
 ap.add_argument("--threads", type=int, default=1)
+ap.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+ap.add_argument("--bf16", action="store_true", help="products and convolutions in bfloat16")
 ap.add_argument("--busy", action="store_true", help="while another process computes on the last core")
 a = ap.parse_args()
 if a.busy:
@@ -30,8 +34,12 @@ variables = []
 b = a.batch
 
 
+def tensor(array):
+    return torch.from_numpy(array).to(a.device)
+
+
 def variable(value):
-    variables.append(torch.from_numpy(np.ascontiguousarray(value)).requires_grad_())
+    variables.append(tensor(np.ascontiguousarray(value)).requires_grad_())
     return variables[-1]
 
 
@@ -41,12 +49,12 @@ def full(n, value=0.0):
 
 def images(*shape):
     """[batch, height, width, channels] as torch has it: the channels are the second axis, but lie together in memory."""
-    x = torch.from_numpy(numbers.reals(b, *shape))
+    x = tensor(numbers.reals(b, *shape))
     return x.permute(0, 3, 1, 2) if len(shape) == 3 else x
 
 
 def integers(*shape, limit):
-    return torch.from_numpy(numbers.integers(*shape, limit=limit)).long()
+    return tensor(numbers.integers(*shape, limit=limit)).long()
 
 
 def dense(i, o):
@@ -120,11 +128,11 @@ def transformer(t=64, d=128, heads=4, hidden=512):
 
 def lstm(t=50, d=128, n=256):
     x = images(t, d).transpose(0, 1).contiguous()
-    layer = torch.nn.LSTM(d, n)
+    layer = torch.nn.LSTM(d, n).to(a.device)
     layer.bias_hh_l0.requires_grad_(False)  # a second bias of the same gates
     with torch.no_grad():
-        layer.weight_ih_l0.copy_(torch.from_numpy(numbers.weights(d, 4 * n).T))
-        layer.weight_hh_l0.copy_(torch.from_numpy(numbers.weights(n, 4 * n).T))
+        layer.weight_ih_l0.copy_(tensor(numbers.weights(d, 4 * n).T))
+        layer.weight_hh_l0.copy_(tensor(numbers.weights(n, 4 * n).T))
         layer.bias_ih_l0.zero_()[n:2 * n] = 1.0  # of the forget gate
         layer.bias_hh_l0.zero_()
     variables.extend(p for p in layer.parameters() if p.requires_grad)
@@ -164,10 +172,11 @@ optimizer = torch.optim.SGD(variables, lr=0.01)
 
 def step():
     optimizer.zero_grad(set_to_none=True)
-    loss = loss_of()
+    with torch.autocast(a.device, torch.bfloat16, enabled=a.bf16):
+        loss = loss_of()
     loss.backward()
     optimizer.step()
-    return loss.detach()
+    return loss.detach() if a.device == "cpu" else loss.item()
 
 
 losses = [float(step()) for _ in range(a.loss_steps)]
