@@ -111,37 +111,55 @@ Output row_sums(Output dy, Output indices, Output params) {
 }
 void gradient_of_rows(Gradient& g) { g.set_rows(0, g.dy(), g.x(1)); }
 
-// The axes of the indices are brought to the front, summed into rows, and the rows' axis is put
-// back.
+// The batch axes and the rows become one axis of all rows, which the indices are numbered along;
+// the axes between them go behind it: [b…, p…, i…, j…] is read as [b… · i…, p…, j…], the sums as
+// [b… · rows, p…, j…], and the rows' axis is put back.
 void gradient_v2(Gradient& g) {
   const Shape &params = g.x(0).shape(), &indices = g.x(1).shape();
   const Tensor axis_value = constant_value(g.x(2));
-  check(axis_value.is_valid() && g.attr<int64_t>("batch_dims") == 0,
-        "the gradient of GatherV2 needs a constant axis and batch_dims = 0");
-  if (to_int64s(axis_value)[0] == 0) {
+  check(axis_value.is_valid(), "the gradient of GatherV2 needs a constant axis");
+  const auto batch_dims = g.attr<int64_t>("batch_dims");
+  if (batch_dims == 0 && to_int64s(axis_value)[0] == 0) {
     gradient_of_rows(g);
     return;
   }
   check(params.has_rank() && indices.has_rank(),
         "the gradient of GatherV2 along an inner axis needs known ranks");
   const int axis = axis_of(axis_value, params.rank()), n = indices.rank();
-  Tensor to_front(i32, {params.rank() - 1 + n}), params_to_front(i32, {params.rank()}),
-      back(i32, {params.rank()});
-  int at = 0;
-  for (int i = 0; i < n; ++i) to_front.data<int32_t>()[at++] = axis + i;
-  for (int i = 0; i < params.rank() - 1 + n; ++i) {
-    if (i < axis || i >= axis + n) to_front.data<int32_t>()[at++] = i;
+  const int batch = batch_dims_of(batch_dims, params, indices), between = axis - batch;
+  std::vector<int> dy_order, params_order, back;
+  const auto add = [](std::vector<int>& order, int begin, int end) {
+    for (int i = begin; i < end; ++i) order.push_back(i);
+  };
+  const int dy_rank = params.rank() - 1 + n - batch, indices_end = axis + n - batch;
+  add(dy_order, 0, batch);
+  add(dy_order, axis, indices_end);
+  add(dy_order, batch, axis);
+  add(dy_order, indices_end, dy_rank);
+  add(params_order, 0, batch);
+  add(params_order, axis, axis + 1);
+  add(params_order, batch, axis);
+  add(params_order, axis + 1, params.rank());
+  add(back, 0, batch);
+  add(back, batch + 1, batch + 1 + between);
+  add(back, batch, batch + 1);
+  add(back, axis + 1, params.rank());
+
+  const Output dy = transpose(g.dy(), dy_order), rows = transpose(g.x(0), params_order);
+  if (batch == 0) {
+    g.dx(0) = transpose(row_sums(dy, g.x(1), rows), back);
+    return;
   }
-  at = 0;
-  params_to_front.data<int32_t>()[at++] = axis;
-  for (int i = 0; i < params.rank(); ++i) {
-    if (i != axis) params_to_front.data<int32_t>()[at++] = i;
-    back.data<int32_t>()[i] = i < axis ? i + 1 : i == axis ? 0 : i;
-  }
-  const Output front = transpose(g.dy(), constant(g.graph(), to_front));
-  const Output rows =
-      row_sums(front, g.x(1), transpose(g.x(0), constant(g.graph(), params_to_front)));
-  g.dx(0) = transpose(rows, constant(g.graph(), back));
+  const Output extents = shape_of(rows, i64);  // [b…, rows, p…, j…]
+  const Output batches = prod(extents[{slice(0, batch)}]), count = extents[batch];
+  const Output rest = extents[{slice(batch + 1, none)}];
+  const Output first = arange(g.graph(), batches) * count;  // of each element of the batch
+  const Output of_each = prod(shape_of(g.x(1), i64)[{slice(batch, none)}]);
+  const Output ids = reshape(cast(g.x(1), i64), {batches, of_each}) + expand_dims(first, 1);
+  const auto with_rest = [&](Output extent) { return concatenate({expand_dims(extent, 0), rest}); };
+  const Output sums =
+      segment_sum(reshape(dy, with_rest(batches * of_each)), reshape(ids, {-1}), batches * count);
+  g.dx(0) = transpose(reshape(sums, extents), back);
 }
 
 const Op gather_op{{

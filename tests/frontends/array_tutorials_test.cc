@@ -241,5 +241,27 @@ TEST_F(Tutorials, LoopsFillLists) {
   expect_error_with(Code::invalid_argument, "", [&] { values(three.get(7)); });
 }
 
+// TensorFlow's gradients of tf.gather(p, i, axis, batch_dims = 1).
+TEST_F(Tutorials, GradientsOfGathersInBatches) {
+  const Output p = reshape(arange(g, 24.0), {2, 3, 4}), i = constant(g, {{2, 0}, {1, 1}});
+  const auto gradient = [&](Output params, Output indices, int axis) {
+    const Output y = op("GatherV2", {params, indices, constant(g, axis)}, {{"batch_dims", 1}});
+    return gradients(sum(y * y), p)[0];
+  };
+  EXPECT_THAT(values(gradient(p, i, 1)),
+              testing::ElementsAre(0, 2, 4, 6, 0, 0, 0, 0, 16, 18, 20, 22, 0, 0, 0, 0, 64, 68, 72,
+                                   76, 0, 0, 0, 0));
+  EXPECT_THAT(values(gradient(p, i, 2)),
+              testing::ElementsAre(0, 0, 4, 0, 8, 0, 12, 0, 16, 0, 20, 0, 0, 52, 0, 0, 0, 68, 0, 0,
+                                   0, 84, 0, 0));
+  // Extents that only the step knows, and indices of another type.
+  const Output fed = placeholder(g, "fed", f32, {any, any, any});
+  const Output y = op("GatherV2", {fed, cast(i, i64), constant(g, 1)}, {{"batch_dims", 1}});
+  const Output dx = gradients(sum(y * y), fed)[0];
+  Session session(g);
+  EXPECT_THAT(session.run({{fed, session.run(p)}}, dx).to_vector<float>(),
+              testing::ElementsAreArray(values(gradient(p, i, 1))));
+}
+
 }  // namespace
 }  // namespace leat
