@@ -94,7 +94,8 @@ Dataset ratings() {
   const auto users = random_ids(samples, 30, 3), items = random_ids(samples, 50, 4);
   Tensor stars(f32, {samples});
   for (int64_t i = 0; i < samples; ++i) stars.data<float>()[i] = x(i);
-  return datasets::from_tensors({tensor_of(users, {samples}), tensor_of(items, {samples}), stars})
+  return datasets::from_tensor_slices(
+             {tensor_of(users, {samples}), tensor_of(items, {samples}), stars})
       .named({"user", "item", "stars"})
       .repeat();
 }

@@ -121,7 +121,7 @@ TEST_F(Datasets, BatchElements) {
 }
 
 TEST_F(Datasets, ReadAndZipTensors) {
-  const Dataset rows = datasets::from_tensors(
+  const Dataset rows = datasets::from_tensor_slices(
       {Tensor::of<float>({3, 2}, {1, 2, 3, 4, 5, 6}), Tensor::of<int32_t>({3}, {7, 8, 9})});
   EXPECT_THAT(all<float>(rows), ElementsAre(1, 2, 3, 4, 5, 6));
   const Dataset both =
@@ -137,8 +137,8 @@ TEST_F(Datasets, ReadAndZipTensors) {
 
 TEST_F(Datasets, TensorsMayHaveNames) {
   Graph g;
-  const Batch batch = datasets::from_tensors({{"x", Tensor::of<float>({2}, {1, 2})},
-                                              {"label", Tensor::of<int32_t>({2}, {7, 8})}})
+  const Batch batch = datasets::from_tensor_slices({{"x", Tensor::of<float>({2}, {1, 2})},
+                                                    {"label", Tensor::of<int32_t>({2}, {7, 8})}})
                           .batch(2)
                           .next(g);
   EXPECT_THAT(batch.names(), ElementsAre("x", "label"));

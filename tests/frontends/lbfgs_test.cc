@@ -22,7 +22,7 @@ constexpr double first[] = {-1.2, 1};
 Dataset few_numbers() {
   Tensor values(f32, {samples});
   for (int64_t i = 0; i < samples; ++i) values.data<float>()[i] = x(i);
-  return datasets::from_tensors(values).repeat().batch(1);
+  return datasets::from_tensor_slices(values).repeat().batch(1);
 }
 
 // Rosenbrock's valley, a little elsewhere for each sample.
@@ -199,7 +199,8 @@ TEST(Lbfgs, APortionCountsOnceWhoeverAnswersFirst) {
 TEST(Lbfgs, ReportsMistakes) {
   expect_error_with(Code::invalid_argument, "must not be fewer than the 1 workers, got -1",
                     [] { make_strategy("lbfgs:batches=1:portions=-1", {}); });
-  expect_error_with(Code::invalid_argument, "backups must be from 0 to the number of portions, 0, got 1",
+  expect_error_with(Code::invalid_argument,
+                    "backups must be from 0 to the number of portions, 0, got 1",
                     [] { make_strategy("lbfgs:batches=1:backups=1", {}); });
   expect_error_with(Code::invalid_argument, "the option 'batches' is needed",
                     [] { make_strategy("lbfgs", {}); });

@@ -226,7 +226,7 @@ TEST(PerWorkerAllReduce, DataThatEndsEndsTheTrainingOfAll) {
     programs.push_back(std::async(std::launch::async, [&, k] {
       Graph graph;
       const auto strategy = make_strategy("all_reduce:replicas=per_worker", member(cluster, k));
-      const Dataset data = datasets::from_tensors(Tensor(f32, {7})).batch(1);
+      const Dataset data = datasets::from_tensor_slices(Tensor(f32, {7})).batch(1);
       const Training training = strategy->minimize(graph, Sgd{rate}, data, follow);
       TrainingSession session(training);
       session.run();

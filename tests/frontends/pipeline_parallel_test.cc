@@ -195,7 +195,7 @@ Dataset examples(int64_t batch) {
       x.data<float>()[i * 6 + j] = std::sin(static_cast<float>(7 * i + 3 * j));
     label.data<int32_t>()[i] = static_cast<int32_t>(i * i % 4);
   }
-  return datasets::from_tensors({x, label}).named({"x", "label"}).repeat().batch(batch);
+  return datasets::from_tensor_slices({x, label}).named({"x", "label"}).repeat().batch(batch);
 }
 
 Output weights(Graph& g, std::string_view name, const Shape& shape, int64_t seed) {

@@ -35,8 +35,8 @@ std::string graph_in(const std::string& directory) {
   return out;
 }
 
-// w and its update are on the ps. The model is on worker 1, except the loss, which requests no device:
-// the client dials worker 0.
+// w and its update are on the ps. The model is on worker 1, except the loss, which requests no
+// device: the client dials worker 0.
 struct Program {
   Graph graph;
   Output x, w, loss, summary, step;

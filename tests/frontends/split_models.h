@@ -32,7 +32,9 @@ inline Dataset examples(const Shape& row, int64_t classes, const BatchOptions& o
   for (int64_t i = 0; i < shape.elements(); ++i)
     x.data<float>()[i] = std::sin(static_cast<float>(i * i % 977));
   for (int64_t i = 0; i < rows; ++i) y.data<int32_t>()[i] = static_cast<int32_t>(i * 7 % classes);
-  return datasets::from_tensors(std::vector<Tensor>{x, y}).repeat().batch(batch_size, options);
+  return datasets::from_tensor_slices(std::vector<Tensor>{x, y})
+      .repeat()
+      .batch(batch_size, options);
 }
 
 // All draws have a seed, so that every program begins alike.

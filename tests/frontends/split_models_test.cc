@@ -38,7 +38,7 @@ TEST_P(TensorParallelModels, TrainsAsOneDevice) {
     return Program(strategy, member(cluster), optimizer, model.data, model.model).train(5);
   };
   const Result by_sgd = train("one_device", two, sgd), by_adam = train("one_device", two, adam);
-  
+
   expect_equal(train("tensor_parallel", two, sgd), by_sgd);
   expect_equal(train("tensor_parallel:shards=4", four, sgd), by_sgd);
   // Adam divides by the root of small sums of squares.

@@ -124,7 +124,7 @@ TEST(Strategies, AWorkerWithoutDataLeavesTheMeanToTheOthers) {
   InProcessCluster cluster({{"worker", n}});
   Tensor values(f32, {elements});
   for (int64_t i = 0; i < elements; ++i) values.data<float>()[i] = x(i);
-  const Dataset few = datasets::from_tensors(values).batch(1);
+  const Dataset few = datasets::from_tensor_slices(values).batch(1);
   float w = start;
   for (int i = 0; i < 4; ++i) {
     const int contributors = i < 3 ? n : 1;

@@ -167,18 +167,20 @@ TEST_F(TutorialData, FunctionsReturnDatasetsOfTheirElements) {
   EXPECT_THAT(all(three.interleave([](Output n) { return datasets::range(0, cast(n, i32) * 2, n); },
                                    {.cycle_length = 3})),
               ElementsAre(0, 0, 0, 1, 2, 3));
-  const Dataset rows = datasets::from_tensors(Tensor::of<int64_t>({2, 2}, {1, 2, 3, 4}));
-  EXPECT_THAT(all(rows.flat_map([](Output row) { return datasets::from_tensors(row * 10); })),
+  const Dataset rows = datasets::from_tensor_slices(Tensor::of<int64_t>({2, 2}, {1, 2, 3, 4}));
+  EXPECT_THAT(all(rows.flat_map([](Output row) { return datasets::from_tensor_slices(row * 10); })),
               ElementsAre(10, 20, 30, 40));
-  EXPECT_THAT(
-      all(rows.flat_map([](Output row) {
-        return datasets::from_tensors({row, row + 1}).map([](Output a, Output b) { return a * b; });
-      })),
-      ElementsAre(2, 6, 12, 20));
+  EXPECT_THAT(all(rows.flat_map([](Output row) {
+                return datasets::from_tensor_slices({row, row + 1}).map([](Output a, Output b) {
+                  return a * b;
+                });
+              })),
+              ElementsAre(2, 6, 12, 20));
   expect_error_with(Code::invalid_argument, "the step is 0", [] { datasets::range(0, 3, 0); });
   expect_error_with(Code::invalid_argument, "must be whole numbers", [] { datasets::range(0.5); });
-  expect_error_with(Code::invalid_argument, "must have rows",
-                    [&] { three.flat_map([](Output n) { return datasets::from_tensors(n); }); });
+  expect_error_with(Code::invalid_argument, "must have rows", [&] {
+    three.flat_map([](Output n) { return datasets::from_tensor_slices(n); });
+  });
 }
 
 TEST_F(TutorialData, ExamplesHaveNamedFeatures) {
@@ -197,7 +199,7 @@ TEST_F(TutorialData, ExamplesHaveNamedFeatures) {
                    feature("label", field(3, field(1, "\x07"))) +
                    feature("words", field(1, field(1, "a") + field(1, "bc"))));
   const Tensor records = Tensor::of<std::string>({2}, {example, example});
-  const Dataset parsed = datasets::from_tensors(records).map([](Output record) {
+  const Dataset parsed = datasets::from_tensor_slices(records).map([](Output record) {
     return parse_example(record, {{"image", f32, {2}}, {"label", i64}, {"words", str, {any}}});
   });
   Graph g;

@@ -22,7 +22,7 @@ inline float x(int64_t i) { return std::sin(static_cast<float>(i)); }
 inline Dataset numbers() {
   Tensor values(f32, {240});
   for (int64_t i = 0; i < 240; ++i) values.data<float>()[i] = x(i);
-  return datasets::from_tensors(values).repeat().batch(1);
+  return datasets::from_tensor_slices(values).repeat().batch(1);
 }
 // Of the worker k of n, in step i.
 inline float x_of(int n, int k, int64_t i) { return x((i * n + k) % 240); }

@@ -211,20 +211,20 @@ class Files {
 };
 
 // The rows of tensors, side by side.
-Dataset from_tensors(const std::vector<Tensor>& tensors, Location at = here());
-inline Dataset from_tensors(const Tensor& tensor, Location at = here()) {
-  return from_tensors(std::vector<Tensor>{tensor}, at);
+Dataset from_tensor_slices(const std::vector<Tensor>& tensors, Location at = here());
+inline Dataset from_tensor_slices(const Tensor& tensor, Location at = here()) {
+  return from_tensor_slices(std::vector<Tensor>{tensor}, at);
 }
-// With names: from_tensors({{"image", images}, {"label", labels}}).
-Dataset from_tensors(const std::vector<std::pair<std::string, Tensor>>& tensors,
-                     Location at = here());
+// With names: from_tensor_slices({{"image", images}, {"label", labels}}).
+Dataset from_tensor_slices(const std::vector<std::pair<std::string, Tensor>>& tensors,
+                           Location at = here());
 // Of Outputs, in a function that returns a dataset: the rows of a list that each element holds.
 //   Dataset words = datasets::text_files({"a.txt"}).flat_map([](Output line) {
-//     return datasets::from_tensors(string_split(line[{newaxis}]).values);
+//     return datasets::from_tensor_slices(string_split(line[{newaxis}]).values);
 //   });
-Dataset from_tensors(const std::vector<Output>& tensors, Location at = here());
-inline Dataset from_tensors(Output tensor, Location at = here()) {
-  return from_tensors(std::vector<Output>{tensor}, at);
+Dataset from_tensor_slices(const std::vector<Output>& tensors, Location at = here());
+inline Dataset from_tensor_slices(Output tensor, Location at = here()) {
+  return from_tensor_slices(std::vector<Output>{tensor}, at);
 }
 // 0, 1, …: int64. The bounds are whole numbers, or Outputs in a function that returns a dataset.
 Dataset range(const Operand& stop);

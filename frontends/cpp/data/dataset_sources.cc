@@ -25,25 +25,27 @@ bool is_gzip(const std::string& path) {
 
 }  // namespace
 
-Dataset from_tensors(const std::vector<std::pair<std::string, Tensor>>& tensors, Location at) {
+Dataset from_tensor_slices(const std::vector<std::pair<std::string, Tensor>>& tensors,
+                           Location at) {
   std::vector<std::string> names;
   std::vector<Tensor> values;
   for (const auto& [name, value] : tensors) {
     names.push_back(name);
     values.push_back(value);
   }
-  return from_tensors(values, at).named(names, at);
+  return from_tensor_slices(values, at).named(names, at);
 }
 
-Dataset from_tensors(const std::vector<Tensor>& tensors, Location at) {
-  check(!tensors.empty(), "from_tensors (", at, "): there are no tensors");
+Dataset from_tensor_slices(const std::vector<Tensor>& tensors, Location at) {
+  check(!tensors.empty(), "from_tensor_slices (", at, "): there are no tensors");
   DatasetBuilder build("tensors", at);
   std::vector<Output> inputs;
   std::vector<Component> components;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Shape& shape = tensors[i].shape();
-    check(shape.rank() > 0, "from_tensors (", at, "): tensor ", i, " is a scalar: it has no rows");
-    check(shape[0] == tensors[0].shape()[0], "from_tensors (", at, "): tensor ", i, " has ",
+    check(shape.rank() > 0, "from_tensor_slices (", at, "): tensor ", i,
+          " is a scalar: it has no rows");
+    check(shape[0] == tensors[0].shape()[0], "from_tensor_slices (", at, "): tensor ", i, " has ",
           shape[0], " rows, but tensor 0 has ", tensors[0].shape()[0]);
     inputs.push_back(build.value(tensors[i]));
     components.push_back({"", tensors[i].dtype(), row_of(shape)});
@@ -52,14 +54,14 @@ Dataset from_tensors(const std::vector<Tensor>& tensors, Location at) {
   return build.add("TensorSliceDataset", inputs);
 }
 
-Dataset from_tensors(const std::vector<Output>& tensors, Location at) {
-  check(!tensors.empty(), "from_tensors (", at, "): there are no tensors");
+Dataset from_tensor_slices(const std::vector<Output>& tensors, Location at) {
+  check(!tensors.empty(), "from_tensor_slices (", at, "): there are no tensors");
   std::vector<Component> components;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    check(bool{tensors[i]}, "from_tensors (", at, "): tensor ", i, " is an empty Output");
+    check(bool{tensors[i]}, "from_tensor_slices (", at, "): tensor ", i, " is an empty Output");
     const Shape& shape = tensors[i].shape();
-    check(shape.rank() > 0, "from_tensors (", at, "): tensor ", i, ", '", tensors[i].name(), "' ",
-          shape, ", must have rows: at least one axis");
+    check(shape.rank() > 0, "from_tensor_slices (", at, "): tensor ", i, ", '", tensors[i].name(),
+          "' ", shape, ", must have rows: at least one axis");
     components.push_back({"", tensors[i].dtype(), row_of(shape)});
   }
   DatasetBuilder build(tensors[0], "tensors", at);

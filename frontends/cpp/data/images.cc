@@ -77,7 +77,7 @@ Dataset images(const std::string& directory, const ImageOptions& options, Locati
     }
     return std::tuple{image, label};
   };
-  return from_tensors({files, classes}, at).map(read, at).named({"image", "label"}, at);
+  return from_tensor_slices({files, classes}, at).map(read, at).named({"image", "label"}, at);
 }
 
 }  // namespace leat::datasets
