@@ -132,13 +132,13 @@ Initializer variance_scaling(const VarianceScalingOptions& options, Location at)
     const double stddev = std::sqrt(options.scale / std::max(1.0, fan));
     switch (options.distribution) {
       case Distribution::normal:
-        return random_normal(stddev, options.seed)(graph, dtype, part);
+        return random_normal(0, stddev, options.seed)(graph, dtype, part);
       case Distribution::uniform: {
         const double limit = std::sqrt(3.0) * stddev;
         return random_uniform(-limit, limit, options.seed)(graph, dtype, part);
       }
       default:
-        return truncated_normal(stddev / truncated_stddev, options.seed)(graph, dtype, part);
+        return truncated_normal(0, stddev / truncated_stddev, options.seed)(graph, dtype, part);
     }
   };
 }

@@ -59,8 +59,15 @@ struct Normal {
   Initializer operator()(const NormalOptions& options = {}) const;
   // random_normal(0.1): no options in braces end up here.
   template <class T>
-  requires std::is_arithmetic_v<T> Initializer operator()(T stddev, int64_t seed = 0) const {
-    return (*this)(NormalOptions{.stddev = static_cast<double>(stddev), .seed = seed});
+  requires std::is_arithmetic_v<T> Initializer operator()(T stddev) const {
+    return (*this)(NormalOptions{.stddev = static_cast<double>(stddev)});
+  }
+  // Two numbers are mean and stddev, as in Keras: random_normal(0, 0.1).
+  template <class T>
+  requires std::is_arithmetic_v<T> Initializer operator()(T mean, double stddev,
+                                                          int64_t seed = 0) const {
+    return (*this)(
+        NormalOptions{.mean = static_cast<double>(mean), .stddev = stddev, .seed = seed});
   }
   operator Initializer() const { return (*this)(); }  // NOLINT: converts
 };

@@ -86,7 +86,7 @@ TEST(Initializers, HaveTheVarianceOfTheirFans) {
                                           .distribution = initializers::Distribution::uniform,
                                           .seed = 9}),
           kernel, 3. / 200);
-  expect_moments("truncated_normal", initializers::truncated_normal(0.5, 10), kernel,
+  expect_moments("truncated_normal", initializers::truncated_normal(0, 0.5, 10), kernel,
                  0.25 * kept * kept, 1);
 }
 
@@ -96,7 +96,7 @@ TEST(Initializers, NormalIsNotTruncated) {
   const Moments m = moments(drawn({200, 300}, normal));
   EXPECT_NEAR(m.variance, 2. / 200, 2. / 200 * 0.02);
   EXPECT_GT(m.most, 3.5 * std::sqrt(2. / 200));
-  EXPECT_NEAR(moments(drawn({200, 300}, initializers::random_normal(3, 2))).variance, 9, 0.2);
+  EXPECT_NEAR(moments(drawn({200, 300}, initializers::random_normal(0, 3, 2))).variance, 9, 0.2);
 }
 
 TEST(Initializers, VectorsUseTheirLengthAsFans) {
@@ -184,6 +184,15 @@ TEST(Initializers, ReportMistakes) {
   expect_error_with(Code::invalid_argument, "needs a seed", [&] {
     partitioned_variable(g, "p", {6, 4}, partitioners::fixed_size(3), initializers::orthogonal());
   });
+}
+
+TEST(Initializers, TwoNumbersAreMeanAndDeviation) {
+  const Moments normal = moments(drawn({300, 300}, initializers::random_normal(5, 0.5)));
+  EXPECT_NEAR(normal.mean, 5, 0.02);
+  EXPECT_NEAR(normal.variance, 0.25, 0.02);
+  const Moments truncated = moments(drawn({300, 300}, initializers::truncated_normal(0, 2)));
+  EXPECT_NEAR(truncated.mean, 0, 0.05);
+  EXPECT_NEAR(truncated.variance, 4 * 0.8796 * 0.8796, 0.1);
 }
 
 }  // namespace

@@ -96,7 +96,8 @@ TEST_F(Tutorials, SharedLayersAreObjects) {
 
 TEST_F(Tutorials, SampledLossesApproachTheWholeSoftmax) {
   constexpr int64_t classes = 20, size = 4;
-  const Output weights = variable(g, "weights", {classes, size}, initializers::random_normal(1, 4)),
+  const Output weights =
+                   variable(g, "weights", {classes, size}, initializers::random_normal(0, 1, 4)),
                biases = variable(g, "biases", {classes}, initializers::zeros),
                inputs = random::normal(g, {3, size}, {.seed = 5}),
                labels = constant(g, {0, 7, 3}, i64);

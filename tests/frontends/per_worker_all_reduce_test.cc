@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 Losses layers(const Batch& batch) {
-  const auto random = initializers::random_normal(0.5, 7);
+  const auto random = initializers::random_normal(0, 0.5, 7);
   Output h = nn::dense(reshape(batch[0], {1, 1}) * constant(batch[0].graph(), {1.0F, -2.0F, 0.5F}),
                        11, {.activation = tanh, .kernel_initializer = random, .name = "first"});
   Output out = nn::dense(h, 1, {.kernel_initializer = random, .name = "second"});

@@ -41,7 +41,7 @@ inline Dataset examples(const Shape& row, int64_t classes, const BatchOptions& o
 inline nn::DenseOptions layer(int64_t seed, const nn::Activation& activation = {}) {
   return {.activation = activation,
           .kernel_initializer = initializers::glorot_uniform({.seed = seed}),
-          .bias_initializer = initializers::random_normal(0.1, seed + 100)};
+          .bias_initializer = initializers::random_normal(0, 0.1, seed + 100)};
 }
 
 inline Losses of_logits(Output logits, const Batch& batch) {
@@ -169,7 +169,7 @@ inline Losses attention_block(const Batch& batch) {
 
 inline Losses words(const Batch& batch) {
   const Output ids = cast(abs(batch[0] * 9.99F), i32);  // [batch, 5]
-  Output rows = nn::embedding(ids, 12, 6, {.initializer = initializers::random_normal(0.5, 3)});
+  Output rows = nn::embedding(ids, 12, 6, {.initializer = initializers::random_normal(0, 0.5, 3)});
   return of_logits(nn::dense(mean(rows, 1), 4, layer(2)), batch);
 }
 
@@ -208,7 +208,7 @@ inline Losses with_dropout(const Batch& batch) {
 inline Losses resources(const Batch& batch) {
   Graph& g = batch[0].graph();
   const auto make = [&](const char* name, const Shape& shape, int64_t seed) {
-    return variable(g, name, shape, initializers::random_normal(0.3, seed), f32,
+    return variable(g, name, shape, initializers::random_normal(0, 0.3, seed), f32,
                     {.use_resource = true});
   };
   const Output h = relu(matmul(batch[0], make("a", {6, 12}, 1)));

@@ -171,8 +171,8 @@ TEST(TensorParallel, RowsAreUpdatedWhereTheyAre) {
     InProcessCluster cluster({{"worker", 2}});
     const auto table = [rows = rows, columns = columns](const Batch& batch) {
       const Output ids = cast(abs(batch[0] * 9.99F), i32);
-      const Output found =
-          nn::embedding(ids, rows, columns, {.initializer = initializers::random_normal(0.5, 3)});
+      const Output found = nn::embedding(ids, rows, columns,
+                                         {.initializer = initializers::random_normal(0, 0.5, 3)});
       return Losses{.loss = mean(square(sum(found, 1) - 1))};
     };
     const auto program = [&](const char* name) {
