@@ -5,6 +5,7 @@
 
 #include "core/visit_dtype.h"
 #include "frontends/cpp/variables.h"
+#include "graph/ops/seed.h"
 
 namespace leat {
 namespace {
@@ -23,11 +24,11 @@ Output filled(Graph& graph, DType dtype, const Shape& shape, double value, Locat
 Output drawn(Graph& graph, std::string_view op_name, DType dtype, const VariablePart& part,
              int64_t seed) {
   // (0, 0) asks for a seed that differs at each run; any other pair is reproducible.
-  int64_t seed2 = 0;
-  if (seed != 0) {
-    for (const TensorSlice::Extent& extent : part.slice.extents) seed2 += extent.start;
+  auto [first, second] = random::seeds(graph, seed);
+  if (first != 0 || second != 0) {
+    for (const TensorSlice::Extent& extent : part.slice.extents) second += extent.start;
   }
-  AttrMap attrs{{"dtype", dtype}, {"seed", seed}, {"seed2", seed2}};
+  AttrMap attrs{{"dtype", dtype}, {"seed", first}, {"seed2", second}};
   return op(op_name, {Dims(part.shape()).in(graph)}, std::move(attrs));
 }
 

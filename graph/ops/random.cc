@@ -5,16 +5,24 @@
 #include "graph/ops/arrays.h"
 #include "graph/ops/graph_of.h"
 #include "graph/ops/math.h"
+#include "graph/ops/seed.h"
 #include "graph/shape_inference.h"
 
 namespace leat::random {
 namespace {
 
+AttrMap with_seeds(const Graph& graph, int64_t own, AttrMap attrs = {}) {
+  const Seeds both = seeds(graph, own);
+  attrs.emplace("seed", both.seed);
+  attrs.emplace("seed2", both.seed2);
+  return attrs;
+}
+
 // The numbers that the op draws, times `scale`, plus `offset`.
 Output drawn(std::string_view name, Graph& graph, const Dims& dims, const Options& options,
              double scale, double offset, Location at) {
-  Output out =
-      op(name, {dims.in(graph, at)}, {{"dtype", options.dtype}, {"seed", options.seed}}, at);
+  Output out = op(name, {dims.in(graph, at)},
+                  with_seeds(graph, options.seed, {{"dtype", options.dtype}}), at);
   if (scale != 1) out = Operand(out, at) * scale;
   return offset == 0 ? out : Operand(out, at) + offset;
 }
@@ -72,7 +80,7 @@ Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operan
   if (options.dtype == f32) options.dtype = i32;  // as Options have it by default
   return op("RandomUniformInt",
             {dims.in(graph, at), low.as(graph, options.dtype), high.as(graph, options.dtype)},
-            {{"seed", options.seed}}, at);
+            with_seeds(graph, options.seed), at);
 }
 Output bernoulli(Graph& graph, const Dims& dims, const Operand& p, const Options& options,
                  Location at) {
@@ -92,13 +100,13 @@ Output gamma(Graph& graph, const Dims& dims, const Operand& alpha, const GammaOp
              Location at) {
   check(options.scale > 0, "random::gamma (", at, "): scale must be positive, got ", options.scale);
   const Output drawn = op("RandomGamma", {dims.in(graph, at), alpha.as(graph, options.dtype)},
-                          {{"seed", options.seed}}, at);
+                          with_seeds(graph, options.seed), at);
   return options.scale == 1 ? drawn : Operand(drawn, at) * options.scale;
 }
 Output poisson(Graph& graph, const Dims& dims, const Operand& mean, const Options& options,
                Location at) {
   return op("RandomPoissonV2", {dims.in(graph, at), mean.as(graph, f32)},
-            {{"dtype", options.dtype}, {"seed", options.seed}}, at);
+            with_seeds(graph, options.seed, {{"dtype", options.dtype}}), at);
 }
 Output crop(Output x, const Dims& size, SeedOptions options, Location at) {
   Graph& graph = graph_of(x, at);
@@ -111,7 +119,7 @@ Output crop(Output x, const Dims& size, SeedOptions options, Location at) {
   return op("Slice", {x, begin, wanted}, {}, at);
 }
 Output shuffle(Output x, SeedOptions options, Location at) {
-  return op("RandomShuffle", {x}, {{"seed", options.seed}}, at);
+  return op("RandomShuffle", {x}, with_seeds(graph_of(x, at), options.seed), at);
 }
 Output permutation(Graph& graph, const Operand& n, SeedOptions options, Location at) {
   return shuffle(arange(graph, n, at), options, at);
@@ -146,8 +154,8 @@ Output choice(Graph& graph, const Operand& n, const Dims& dims, const ChoiceOpti
   return choice(arange(graph, n, at), dims, options, at);
 }
 Output categorical(Output logits, const Operand& samples, SeedOptions options, Location at) {
-  return op("Multinomial", {logits, samples.as(graph_of(logits, at), i32)},
-            {{"seed", options.seed}}, at);
+  Graph& graph = graph_of(logits, at);
+  return op("Multinomial", {logits, samples.as(graph, i32)}, with_seeds(graph, options.seed), at);
 }
 
 }  // namespace leat::random

@@ -1,5 +1,7 @@
 #include "frontends/cpp/nn/sampled_losses.h"
 
+#include "graph/ops/seed.h"
+
 namespace leat::nn {
 namespace {
 
@@ -30,13 +32,14 @@ Sampled sampled_logits(std::string_view what, Output weights, Output biases, Out
         ": num_sampled must be positive and at most the number of classes, got ",
         options.num_sampled, " of ", classes);
   labels = reshape(labels.dtype() == i64 ? labels : cast(labels, i64, at), {-1, 1}, at);
+  const random::Seeds seeds = random::seeds(inputs.graph(), options.seed);
   const std::vector<Output> candidates = op_outputs("LogUniformCandidateSampler", {labels},
                                                     {{"num_true", 1},
                                                      {"num_sampled", options.num_sampled},
                                                      {"unique", true},
                                                      {"range_max", classes},
-                                                     {"seed", options.seed},
-                                                     {"seed2", 0}},
+                                                     {"seed", seeds.seed},
+                                                     {"seed2", seeds.seed2}},
                                                     at);
   const Output drawn = stop_gradient(candidates[0], at);
   // One lookup for both, so that the gradient has each row once.

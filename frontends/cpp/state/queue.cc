@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontends/cpp/outside_control_scopes.h"
+#include "graph/ops/seed.h"
 #include "graph/shape_inference.h"
 
 namespace leat {
@@ -63,7 +64,9 @@ ShuffleQueue::ShuffleQueue(Graph& graph, std::string_view name, std::vector<DTyp
             AttrMap attrs = attrs_of(dtypes, options.shapes, options.capacity, options.container,
                                      options.shared_name);
             attrs.emplace("min_after_dequeue", options.min_after_dequeue);
-            attrs.emplace("seed", options.seed);
+            const random::Seeds seeds = random::seeds(graph, options.seed);
+            attrs.emplace("seed", seeds.seed);
+            attrs.emplace("seed2", seeds.seed2);
             return attrs;
           }(),
           at) {}

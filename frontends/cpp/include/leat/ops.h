@@ -3,3 +3,4 @@
 
 #include "frontends/cpp/other_names.h"
 #include "graph/ops.h"
+#include "graph/ops/seed.h"
