@@ -237,7 +237,37 @@ TEST(Metrics, PrecisionAndRecallOverSteps) {
 // Of the 9 pairs of a positive (0.9, 0.8, 0.2) and a negative (0.6, 0.4, 0.1), 7 are in order.
 TEST(Metrics, AucOverSteps) {
   Scores a;
-  expect_collected(a.g, metrics::Auc(a.p, a.y, {.thresholds = 400}), a.feeds, 7.0 / 9, 0, 0.5);
+  expect_collected(a.g, metrics::Auc(a.p, a.y, {.num_thresholds = 400}), a.feeds, 7.0 / 9, 0, 0.5);
+}
+
+// Keras' values.
+TEST(Losses, CrossEntropiesOfProbabilities) {
+  Graph g;
+  const Output p = constant(g, {{0.1, 0.8}, {0.4, 1.0}}), t = constant(g, {{0.0, 1.0}, {1.0, 0.0}});
+  const Output q = constant(g, {{0.2, 0.6, 0.4}}), one = constant(g, {{0.0, 1.0, 0.0}});
+  const std::vector<Tensor> got = Session(g).run(
+      {nn::binary_cross_entropy(p, t),
+       nn::binary_cross_entropy(p[{slice(1)}], t[{slice(1)}], {.label_smoothing = 0.2}),
+       nn::categorical_cross_entropy(q, one)});
+  EXPECT_NEAR(got[0].at<float>(0), 0.16425203, 1e-6);
+  EXPECT_NEAR(got[0].at<float>(1), 8.51719319, 0.1);  // 1 - 1e-7 in float32
+  EXPECT_NEAR(got[1].at<float>(0), 0.34342798, 1e-6);
+  EXPECT_NEAR(got[2].at<float>(0), 0.69314718, 1e-6);
+  expect_error_with(Code::invalid_argument, "one dtype and shape",
+                    [&] { nn::binary_cross_entropy(p, q); });
+}
+
+TEST(Metrics, ConfusionMatrixHasARowForEachClass) {
+  Graph g;
+  const Output labels = constant(g, {1, 2, 4, 1}), predictions = constant(g, {2, 2, 4, 1}, i64);
+  const Tensor got = Session(g).run(nn::confusion_matrix(labels, predictions, 5));
+  EXPECT_EQ(got.dtype(), i32);
+  EXPECT_EQ(got.to_vector<int32_t>(), (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1,
+                                                            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
+  const Output beyond = nn::confusion_matrix(labels, predictions, 3);
+  expect_error_with(Code::invalid_argument, "", [&] { Session(g).run(beyond); });
+  expect_error_with(Code::invalid_argument, "must be class numbers of one shape",
+                    [&] { nn::confusion_matrix(labels, constant(g, {1.0}), 3); });
 }
 
 }  // namespace

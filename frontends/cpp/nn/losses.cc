@@ -69,6 +69,30 @@ Output sigmoid_cross_entropy(Output logits, Output labels, const CrossEntropyOpt
   return per_example(leat::sigmoid_cross_entropy(logits, p, at), at);
 }
 
+namespace {
+constexpr double smallest_probability = 1e-7;  // keras.backend.epsilon()
+Output clipped(Output p, Location at) {
+  return clip(p, smallest_probability, 1 - smallest_probability, at);
+}
+}  // namespace
+Output binary_cross_entropy(Output predictions, Output targets, const CrossEntropyOptions& options,
+                            Location at) {
+  check_pair("binary_cross_entropy", predictions, targets, at);
+  check_smoothing("binary_cross_entropy", options.label_smoothing, at);
+  const LocationScope line(predictions.graph(), at);
+  Output p = targets;
+  if (options.label_smoothing > 0)
+    p = p * (1 - options.label_smoothing) + options.label_smoothing / 2;
+  const Output q = clipped(predictions, at);
+  return per_example(-(p * log(q, at) + (1 - p) * log(1 - q, at)), at);
+}
+Output categorical_cross_entropy(Output predictions, Output targets, Location at) {
+  check_pair("categorical_cross_entropy", predictions, targets, at);
+  const LocationScope line(predictions.graph(), at);
+  const Output q = predictions / sum(predictions, -1, {.keep_dims = true}, at);
+  return -sum(targets * log(clipped(q, at), at), -1, {}, at);
+}
+
 Output mean_squared_error(Output predictions, Output targets, Location at) {
   check_pair("mean_squared_error", predictions, targets, at);
   return per_example(squared_difference({predictions, at}, targets), at);

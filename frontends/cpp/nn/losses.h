@@ -23,6 +23,14 @@ Output sparse_softmax_cross_entropy(Output logits, Output labels,
 Output sigmoid_cross_entropy(Output logits, Output labels, const CrossEntropyOptions& options = {},
                              Location at = here());
 
+// The same of probabilities p, the labels, and q, the predictions: -p log q - (1 - p) log(1 - q),
+// the mean over the last axis, and -Σ p log(q / Σ q) along it. As in Keras, q is clipped to [1e-7,
+// 1
+// - 1e-7]. Those of logits above are more exact.
+Output binary_cross_entropy(Output predictions, Output targets,
+                            const CrossEntropyOptions& options = {}, Location at = here());
+Output categorical_cross_entropy(Output predictions, Output targets, Location at = here());
+
 Output mean_squared_error(Output predictions, Output targets, Location at = here());
 Output mean_absolute_error(Output predictions, Output targets, Location at = here());
 // For d = predictions - targets: d² / 2 where |d| <= delta, else delta (|d| - delta / 2). Huber,

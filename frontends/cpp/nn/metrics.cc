@@ -49,6 +49,22 @@ Output top_k_accuracy(Output logits, Output labels, int k, Location at) {
   return mean(cast(in_top_k(logits, labels, k, at), f32, at), {}, {}, at);
 }
 
+Output confusion_matrix(Output labels, Output predictions, int64_t classes, Location at) {
+  check(labels && predictions, "confusion_matrix (", at, "): an operand is an empty Output");
+  check(is_integer(labels.dtype()) && is_integer(predictions.dtype()) &&
+            labels.shape().is_compatible(predictions.shape()),
+        "confusion_matrix (", at, "): labels and predictions must be class numbers of one shape, ",
+        "got ", labels.name(), " ", labels.dtype(), labels.shape(), " and ", predictions.name(),
+        " ", predictions.dtype(), predictions.shape());
+  check(classes > 0, "confusion_matrix (", at, "): classes must be positive, got ", classes);
+  const NameScope scope(labels.graph(), "confusion_matrix");
+  const LocationScope line(labels.graph(), at);
+  const auto column = [&](Output x) { return cast(reshape(x, {-1}, at), i64, at); };
+  const Output pairs = stack({column(labels), column(predictions)}, 1, at);
+  const Output ones = ones_like(column(labels), i32, at);
+  return scatter_nd(pairs, ones, {classes, classes}, at);
+}
+
 Output perplexity(Output losses, Location at) {
   check(bool{losses}, "perplexity (", at, "): its operand is an empty Output");
   const NameScope scope(losses.graph(), "perplexity");
@@ -154,7 +170,7 @@ Recall::Recall(Output predictions, Output labels, const ThresholdOptions& option
 
 Auc::Auc(Output predictions, Output labels, const AucOptions& options, Location at) {
   const auto [scores, is_true] = flat_pair("metrics::Auc", predictions, labels, at);
-  const int64_t n = options.thresholds;
+  const int64_t n = options.num_thresholds;
   check(n >= 2, "metrics::Auc (", at, "): at least 2 thresholds are needed, got ", n);
   Graph& graph = predictions.graph();
   Sums sums(graph, name_or(options.name, "auc"), at);

@@ -13,6 +13,10 @@ namespace leat::nn {
 Output accuracy(Output logits, Output labels, Location at = here());
 // The share of rows whose label is among the k largest logits.
 Output top_k_accuracy(Output logits, Output labels, int k, Location at = here());
+// matrix[i, j]: how many examples of class i were taken for class j; int32 [classes, classes].
+// labels, predictions: class numbers of one shape, int32 or int64, in [0, classes), else the step
+// fails with INVALID_ARGUMENT. tf.math.confusion_matrix.
+Output confusion_matrix(Output labels, Output predictions, int64_t classes, Location at = here());
 // exp(mean(losses)), of cross entropies.
 Output perplexity(Output losses, Location at = here());
 
@@ -65,9 +69,9 @@ class Recall : public Metric {
   Recall(Output predictions, Output labels, const ThresholdOptions& options = {},
          Location at = here());
 };
-// The area under the ROC curve, by trapezoids between `thresholds` points, as tf.metrics.auc.
+// The area under the ROC curve, by trapezoids between `num_thresholds` points, as tf.metrics.auc.
 struct AucOptions {
-  int thresholds = 200;
+  int num_thresholds = 200;
   std::string name = "";
 };
 class Auc : public Metric {

@@ -12,6 +12,7 @@
 #include "frontends/cpp/nn/normalization.h"
 #include "frontends/cpp/nn/recurrent.h"
 #include "frontends/cpp/nn/sampled_losses.h"
+#include "frontends/cpp/nn/volumes.h"
 
 namespace leat::nn {
 

@@ -129,6 +129,48 @@ Output layer_norm(Output x, const LayerNormOptions& options, Location at) {
   return LayerNorm(x.graph(), options)(x, at);
 }
 
+Output group_norm(Output x, int64_t groups, const GroupNormOptions& options, Location at) {
+  const std::string title = concat("group_norm '", options.name, "' (", at, ")");
+  check(bool{x}, title, ": its input is an empty Output");
+  const Shape& shape = x.shape();
+  check(shape.rank() >= 2 && shape[shape.rank() - 1] > 0, title,
+        ": the input must be [batch, …, channels] with rank and channels known, got ", x.name(),
+        " ", x.dtype(), shape);
+  const int64_t channels = shape[shape.rank() - 1];
+  check(groups > 0 && channels % groups == 0, title, ": ", channels,
+        " channels cannot be cut into ", groups, " groups of one size");
+  Graph& graph = x.graph();
+  const NameScope scope(graph, options.name);
+  const LocationScope line(graph, at);
+  const Output cut =
+      reshape(x,
+              concatenate({shape_of(x, i32, at)[{slice(0, -1)}],
+                           leat::constant(graph, {groups, channels / groups}, i32, "groups", at)},
+                          0, at),
+              at);
+  std::vector<int> axes;  // all but the batch and the groups
+  for (int axis = 1; axis < shape.rank() - 1; ++axis) axes.push_back(axis);
+  axes.push_back(shape.rank());
+  const Output centred = cut - mean(cut, axes, {.keep_dims = true}, at);
+  const Output variance = mean(square(centred, at), axes, {.keep_dims = true}, at);
+  const Output normal = centred * rsqrt(variance + options.epsilon, at);
+  Output y = reshape(normal, shape_of(x, i32, at), at);
+  if (options.use_scale)
+    y = y * variable(graph, "gamma", {channels}, initializers::ones(), x.dtype(), {}, at);
+  if (options.use_offset)
+    y = y + variable(graph, "beta", {channels}, initializers::zeros(), x.dtype(), {}, at);
+  return y;
+}
+
+Output instance_norm(Output x, const GroupNormOptions& options, Location at) {
+  check(bool{x}, "instance_norm '", options.name, "' (", at, "): its input is an empty Output");
+  const Shape& shape = x.shape();
+  check(shape.rank() >= 2 && shape[shape.rank() - 1] > 0, "instance_norm '", options.name, "' (",
+        at, "): the input must be [batch, …, channels] with rank and channels known, got ",
+        x.name(), " ", x.dtype(), shape);
+  return group_norm(x, shape[shape.rank() - 1], options, at);
+}
+
 Output l2_normalize(Output x, const Axes& axes, double epsilon, Location at) {
   check(bool{x}, "l2_normalize (", at, "): its input is an empty Output");
   const LocationScope line(x.graph(), at);

@@ -86,6 +86,21 @@ class LayerNorm {
 // The layer used once.
 Output layer_norm(Output x, const LayerNormOptions& options = {}, Location at = here());
 
+struct GroupNormOptions {
+  double epsilon = 1e-3;
+  bool use_scale = true, use_offset = true;
+  std::string name = "group_norm";
+};
+// y = (x - mean) / √(variance + epsilon) · gamma + beta, mean and variance over all positions and
+// one group of channels of each example (Wu and He, "Group normalization", ECCV 2018). x: [batch,
+// …, channels], its rank and channels known, the latter a multiple of `groups`. Variables
+// `name`/gamma and beta [channels]. Keras' GroupNormalization.
+Output group_norm(Output x, int64_t groups, const GroupNormOptions& options = {},
+                  Location at = here());
+// The same with a group for each channel (Ulyanov et al., arXiv:1607.08022).
+Output instance_norm(Output x, const GroupNormOptions& options = {.name = "instance_norm"},
+                     Location at = here());
+
 // x / √max(Σ x², epsilon), the sum over the axes: vectors of length 1. tf.nn.l2_normalize.
 //   Output directions = nn::l2_normalize(x, -1);
 Output l2_normalize(Output x, const Axes& axes, double epsilon = 1e-12, Location at = here());

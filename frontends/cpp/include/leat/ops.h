@@ -4,3 +4,6 @@
 #include "frontends/cpp/other_names.h"
 #include "graph/ops.h"
 #include "graph/ops/seed.h"
+#include "graph/ops/sequences.h"
+#include "graph/ops/statistics.h"
+#include "graph/ops/volumes.h"
