@@ -1,30 +1,11 @@
 #include "frontends/cpp/optimizers/adam.h"
 
+#include <cmath>
+
+#include "frontends/cpp/optimizers/powers.h"
 #include "frontends/cpp/optimizers/update_op.h"
 
 namespace leat {
-namespace {
-
-// beta^t for the t-th update: a variable called `name`, without prefix as TensorFlow's, beside the
-// first variable.
-Output make_power(Graph& graph, Output first, std::string_view name, double beta) {
-  const ColocationScope with(graph, {first});
-  const NameScope absolute(graph, copy_root_of(graph, variable_name(first)));
-  return variable(graph, name, {}, initializers::constant(beta), first.dtype(),
-                  {.trainable = false, .use_resource = is_resource_variable(first)});
-}
-
-Output next_power(Output power, double beta) {
-  const ColocationScope with(power.graph(), {power});
-  return {&update_variable("Assign", {power, power * beta}, {{"use_locking", false}}), 0};
-}
-
-Output in_dtype_of(Output variable, Output power) {
-  return power.dtype() == variable.dtype() ? power : cast(power, variable.dtype());
-}
-
-}  // namespace
-
 Adam::Adam(Rate rate, const AdamOptions& options, Location at) : rate_(rate), options_(options) {
   check_option("Adam", "beta1", options.beta1, 0, 1, at);
   check_option("Adam", "beta2", options.beta2, 0, 1, at);
@@ -132,6 +113,55 @@ Output Adamax::update(const GradientAndVariable& gradient, const Shared& powers,
 
 std::vector<Output> Adamax::finish(const Shared& powers) const {
   return {next_power(powers[0], options_.beta1)};
+}
+
+namespace {
+// The base of Dozat's schedule: μ_t = beta1 · (1 - base^t / 2).
+double schedule_base(const NadamOptions& options) { return std::pow(0.96, options.momentum_decay); }
+}  // namespace
+
+Nadam::Nadam(Rate rate, const NadamOptions& options, Location at) : rate_(rate), options_(options) {
+  check_option("Nadam", "beta1", options.beta1, 0, 1, at);
+  check_option("Nadam", "beta2", options.beta2, 0, 1, at);
+  check_not_negative("Nadam", "epsilon", options.epsilon, at);
+  check_not_negative("Nadam", "momentum_decay", options.momentum_decay, at);
+}
+
+Nadam::Shared Nadam::make_shared_state(Graph& graph,
+                                       const std::vector<GradientAndVariable>& gradients) const {
+  const Output first = gradients.front().variable;
+  return {make_power(graph, first, "beta2_power", options_.beta2),
+          make_power(graph, first, "momentum_decay_power", schedule_base(options_)),
+          make_shared_number(graph, first, "momentum_product", 1)};
+}
+
+Output Nadam::update(const GradientAndVariable& gradient, const Shared& powers, Location at) const {
+  const auto& [beta1, beta2, epsilon, decay] = options_;
+  const GradientAndVariable dense = densify(gradient, at);
+  const Output g = dense.gradient, w = dense.variable;
+  const Output m = slot(w, "Nadam"), v = slot(w, "Nadam");
+  const Output scheduled = in_dtype_of(w, powers[1]);
+  const Output momentum = beta1 * (1 - 0.5 * scheduled);
+  const Output next_momentum = beta1 * (1 - 0.5 * schedule_base(options_) * scheduled);
+  const Output product = in_dtype_of(w, powers[2]) * momentum;
+  const Output new_m = beta1 * Operand(m, at) + (1 - beta1) * Operand(g, at);
+  const Output new_v = beta2 * Operand(v, at) + (1 - beta2) * square(g, at);
+  const Output mean = next_momentum / (1 - product * next_momentum) * new_m +
+                      (1 - momentum) / (1 - product) * Operand(g, at);
+  const Output size = sqrt(new_v / (1 - in_dtype_of(w, powers[0])), at) + epsilon;
+  return group(w.graph(),
+               {assign(m, new_m, at), assign(v, new_v, at),
+                assign_sub(w, rate_.like(w) * mean / size, at)},
+               "update_nadam", at)
+      .output();
+}
+
+std::vector<Output> Nadam::finish(const Shared& powers) const {
+  const Output momentum = options_.beta1 * (1 - 0.5 * powers[1]);
+  const Output product = next_power(powers[2], momentum);
+  const ControlScope after(product.graph(), {product});
+  return {product, next_power(powers[0], options_.beta2),
+          next_power(powers[1], schedule_base(options_))};
 }
 
 }  // namespace leat

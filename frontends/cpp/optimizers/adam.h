@@ -86,4 +86,34 @@ class Adamax : public Optimizer {
   AdamaxOptions options_;
 };
 
+struct NadamOptions {
+  double beta1 = 0.9, beta2 = 0.999;  // in [0, 1)
+  double epsilon = 1e-8;
+  double momentum_decay = 0.004;  // how fast μ_t approaches beta1; not negative
+};
+
+// Adam with Nesterov's momentum: μ_t = beta1 · (1 - 0.96^(t · momentum_decay) / 2);
+// m = beta1 · m + (1 - beta1) · g;  v = beta2 · v + (1 - beta2) · g²;
+// w -= rate · (μ_{t+1} · m / (1 - μ_1 ⋯ μ_{t+1}) + (1 - μ_t) · g / (1 - μ_1 ⋯ μ_t))
+//      / (√(v / (1 - beta2^t)) + epsilon), t from 1.
+// Dozat, "Incorporating Nesterov momentum into Adam", ICLR 2016 workshop, as PyTorch has it; Keras
+// 3 has momentum_decay = 1. Slots "<w>/Nadam" (m), "<w>/Nadam_1" (v), variables "beta2_power",
+// "momentum_decay_power", "momentum_product". Rows: as if the gradient were 0 elsewhere, at the
+// cost of the whole variable.
+class Nadam : public Optimizer {
+ public:
+  explicit Nadam(Rate rate = 1e-3, const NadamOptions& options = {}, Location at = here());
+
+ protected:
+  Shared make_shared_state(Graph& graph,
+                           const std::vector<GradientAndVariable>& gradients) const override;
+  Output update(const GradientAndVariable& gradient, const Shared& powers,
+                Location at) const override;
+  std::vector<Output> finish(const Shared& powers) const override;
+
+ private:
+  Rate rate_;
+  NadamOptions options_;
+};
+
 }  // namespace leat

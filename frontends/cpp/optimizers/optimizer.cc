@@ -103,6 +103,16 @@ Node& Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradien
   return group(graph, updates, "update", at);
 }
 
+Node& Optimizer::apply_gradients(const std::vector<Output>& gradients,
+                                 const std::vector<Output>& variables, const ApplyOptions& options,
+                                 Location at) const {
+  check(gradients.size() == variables.size(), "apply_gradients (", at, "): there are ",
+        gradients.size(), " gradients for ", variables.size(), " variables");
+  std::vector<GradientAndVariable> pairs;
+  for (size_t i = 0; i < variables.size(); ++i) pairs.push_back({gradients[i], variables[i]});
+  return apply_gradients(pairs, options, at);
+}
+
 Node& Optimizer::minimize(Output loss, const MinimizeOptions& options, Location at) const {
   check(bool{loss}, "minimize (", at, "): the loss is an empty Output");
   check(!options.variables.empty() || !loss.graph().collection("trainable_variables").empty(),

@@ -73,6 +73,11 @@ class Optimizer {
   // there is no gradient at all.
   Node& apply_gradients(const std::vector<GradientAndVariable>& gradients_and_variables,
                         const ApplyOptions& options = {}, Location at = here()) const;
+  // Of the result of gradients(), a gradient for each variable; empty ones are left out:
+  //   auto [clipped, norm] = clip_by_global_norm(gradients({loss}, variables), 5);
+  //   Node& train = Adam{1e-3}.apply_gradients(clipped, variables);
+  Node& apply_gradients(const std::vector<Output>& gradients, const std::vector<Output>& variables,
+                        const ApplyOptions& options = {}, Location at = here()) const;
   // compute_gradients() and apply_gradients():
   //   optimizer.minimize(loss, {.global_step = global_step(g), .clip_norm = 5});
   Node& minimize(Output loss, const MinimizeOptions& options = {}, Location at = here()) const;
