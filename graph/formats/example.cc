@@ -54,6 +54,23 @@ Features parse_example(std::string_view serialized) {
   return to_features(parse<tensorflow::Example>(serialized, arena).features());
 }
 
+std::string serialized_example(const Features& features) {
+  tensorflow::Example example;
+  auto& out = *example.mutable_features()->mutable_feature();
+  for (const auto& [name, feature] : features) {
+    tensorflow::Feature& to = out[name];
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&feature)) {
+      for (const std::string& text : *texts) to.mutable_bytes_list()->add_value(text);
+      if (texts->empty()) to.mutable_bytes_list();
+    } else if (const auto* floats = std::get_if<std::vector<float>>(&feature)) {
+      to.mutable_float_list()->mutable_value()->Add(floats->begin(), floats->end());
+    } else if (const auto* integers = std::get_if<std::vector<int64_t>>(&feature)) {
+      to.mutable_int64_list()->mutable_value()->Add(integers->begin(), integers->end());
+    }
+  }
+  return example.SerializeAsString();
+}
+
 std::string example_from_json(const std::string& json) {
   namespace util = google::protobuf::util;
   static util::TypeResolver* const types = util::NewTypeResolverForDescriptorPool(

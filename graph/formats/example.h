@@ -19,6 +19,9 @@ using Features = std::map<std::string, Feature, std::less<>>;
 // Reads a serialized Example (proto/example.proto). INVALID_ARGUMENT if the bytes are not one.
 Features parse_example(std::string_view serialized);
 
+// The reverse: a serialized Example. Features without a kind are left without one.
+std::string serialized_example(const Features& features);
+
 // Converts JSON to a serialized Example, by protobuf's rules. INVALID_ARGUMENT, with the position,
 // if it is malformed.
 std::string example_from_json(const std::string& json);

@@ -3,3 +3,4 @@
 
 #include "frontends/cpp/data/csv.h"
 #include "frontends/cpp/data/dataset.h"
+#include "frontends/cpp/data/record_writer.h"
