@@ -260,5 +260,42 @@ TEST_F(ControlFlow, RejectsMismatchedCalls) {
                     });
 }
 
+// ---- What is left out ----
+
+TEST_F(ControlFlow, ConditionsThatAreAlwaysTrue) {
+  const Output one = constant(g, 1);
+  const auto twice = [](Output v) { return v * 2; };
+  EXPECT_THAT(values<int32_t>(
+                  while_loop([](Output) { return true; }, twice, one, {.maximum_iterations = 10})),
+              ElementsAre(1024));
+  EXPECT_THAT(values<int32_t>(while_loop([](Output) { return false; }, twice, one)),
+              ElementsAre(1));
+  EXPECT_THAT(values<int32_t>(while_loop([](Output v) { return v < 100; }, twice, one,
+                                         {.maximum_iterations = 3})),
+              ElementsAre(8));
+  expect_error_with(Code::invalid_argument, "the loop would not end",
+                    [&] { while_loop([](Output) { return true; }, twice, one); });
+}
+
+TEST_F(ControlFlow, ScansAndFoldsFromTheFirstElement) {
+  const Output x = constant(g, {1.0, 2.0, 3.0, 4.0});
+  const auto less_product = [](Output a, Output b) { return a * b - 1; };
+  EXPECT_THAT(values(scan(less_product, x)), ElementsAre(1, 1, 2, 7));
+  EXPECT_THAT(values(scan(less_product, x, {.reverse = true})), ElementsAre(20, 21, 11, 4));
+  EXPECT_THAT(values(foldl(less_product, x)), ElementsAre(7));
+  EXPECT_THAT(values(foldr(less_product, x)), ElementsAre(20));
+  EXPECT_THAT(values(gradients(foldl(less_product, x), x)[0]), ElementsAre(24, 12, 4, 2));
+}
+
+TEST_F(ControlFlow, ScansSeveralStates) {
+  const auto [a, b] = scan(
+      [](Output a, Output b, Output x) {
+        return std::tuple{b, a + b * x};
+      },
+      constant(g, {1, 1, 1, 1, 1}), std::tuple{constant(g, 0), 1});
+  EXPECT_THAT(values<int32_t>(a), ElementsAre(1, 1, 2, 3, 5));
+  EXPECT_THAT(values<int32_t>(b), ElementsAre(1, 2, 3, 5, 8));
+}
+
 }  // namespace
 }  // namespace leat

@@ -42,6 +42,15 @@ Output fold(std::string_view what, const std::function<Output(Output, Output)>& 
       .states[0];
 }
 
+// x cut into the element that a fold begins with and the others.
+std::pair<Output, Output> first_and_rest(std::string_view what, Output x, bool reverse,
+                                         Location at) {
+  check(bool{x}, what, " (", at, "): x is an empty Output");
+  const LocationScope line(x.graph(), at);
+  if (reverse) return {x[-1], x[{slice(0, -1)}]};
+  return {x[0], x[{slice(1, none)}]};
+}
+
 }  // namespace
 
 Outputs map_fn(const std::function<Outputs(const Outputs&)>& f, const Outputs& x,
@@ -75,6 +84,15 @@ Output scan(const std::function<Output(Output, Output)>& f, Output x, const Oper
   return scan(of_one(f), Outputs{x}, Outputs{start(initial, x, at)}, options, at)[0];
 }
 
+Output scan(const std::function<Output(Output, Output)>& f, Output x, const ScanOptions& options,
+            Location at) {
+  const auto [first, rest] = first_and_rest("scan", x, options.reverse, at);
+  const Output others = scan(f, rest, first, options, at);
+  const Output begin = expand_dims(first, 0, at);
+  return options.reverse ? concatenate({others, begin}, 0, at)
+                         : concatenate({begin, others}, 0, at);
+}
+
 Output foldl(const std::function<Output(Output, Output)>& f, Output x, const Operand& initial,
              const FoldOptions& options, Location at) {
   return fold("foldl", f, x, initial, options, false, at);
@@ -83,6 +101,18 @@ Output foldl(const std::function<Output(Output, Output)>& f, Output x, const Ope
 Output foldr(const std::function<Output(Output, Output)>& f, Output x, const Operand& initial,
              const FoldOptions& options, Location at) {
   return fold("foldr", f, x, initial, options, true, at);
+}
+
+Output foldl(const std::function<Output(Output, Output)>& f, Output x, const FoldOptions& options,
+             Location at) {
+  const auto [first, rest] = first_and_rest("foldl", x, false, at);
+  return foldl(f, rest, first, options, at);
+}
+
+Output foldr(const std::function<Output(Output, Output)>& f, Output x, const FoldOptions& options,
+             Location at) {
+  const auto [first, rest] = first_and_rest("foldr", x, true, at);
+  return foldr(f, rest, first, options, at);
 }
 
 }  // namespace leat

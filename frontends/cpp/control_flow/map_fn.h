@@ -55,11 +55,42 @@ std::vector<Output> scan(const std::function<std::vector<Output>(const std::vect
                          const std::vector<Output>& x, const std::vector<Output>& initial,
                          const ScanOptions& options = {}, Location at = here());
 
+// From the first element on: y[0] = x[0], as tf.scan without an initializer. Of no elements it
+// fails in the step.
+Output scan(const std::function<Output(Output, Output)>& f, Output x,
+            const ScanOptions& options = {}, Location at = here());
+// Of several states, f(state…, element) gives the next ones:
+//   auto [a, b] = scan([](Output a, Output b, Output x) { return std::tuple{b, a + b * x}; }, x,
+//                      std::tuple{constant(g, 0.0), constant(g, 1.0)});
+template <class F, values::TupleOfValues States>
+auto scan(const F& f, const Operand& x, const States& initial, const ScanOptions& options = {}) {
+  constexpr size_t count = std::tuple_size_v<States>;
+  check(bool{x.output()}, "scan (", x.at(), "): x must be an Output");
+  Graph& graph = x.output().graph();
+  std::vector<Output> states;
+  for (const Operand& value : values::list(initial)) states.push_back(value.in(graph));
+  const std::function<std::vector<Output>(const std::vector<Output>&, const std::vector<Output>&)>
+      all = [&](const std::vector<Output>& before, const std::vector<Output>& elements) {
+        std::vector<Output> arguments = before, out;
+        arguments.push_back(elements[0]);
+        const std::vector<Operand> next = values::list(values::apply<count + 1>(f, arguments));
+        for (size_t i = 0; i < next.size(); ++i)
+          out.push_back(i < count ? next[i].as(before[i]) : next[i].in(graph));
+        return out;
+      };
+  return values::like<States>(scan(all, {x.output()}, states, options, x.at()));
+}
+
 // The last y of scan alone: foldl from the first element to the last, foldr from the last to the
 // first. Of no elements it is `initial`.
 Output foldl(const std::function<Output(Output, Output)>& f, Output x, const Operand& initial,
              const FoldOptions& options = {}, Location at = here());
 Output foldr(const std::function<Output(Output, Output)>& f, Output x, const Operand& initial,
+             const FoldOptions& options = {}, Location at = here());
+// From the first (last) element on, of which there must be one.
+Output foldl(const std::function<Output(Output, Output)>& f, Output x,
+             const FoldOptions& options = {}, Location at = here());
+Output foldr(const std::function<Output(Output, Output)>& f, Output x,
              const FoldOptions& options = {}, Location at = here());
 
 }  // namespace leat

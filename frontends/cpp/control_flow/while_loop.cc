@@ -22,6 +22,14 @@ std::vector<Shape> shapes_of(const std::vector<Output>& variables, const std::ve
 
 }  // namespace
 
+Output fixed_condition(bool holds, const std::vector<Output>& variables, const LoopOptions& options,
+                       Location at) {
+  check(!holds || options.maximum_iterations, "while_loop '", options.name, "' (", at,
+        "): the condition returns the C++ value true, so the loop would not end: compare Outputs, "
+        "as in k < 10, or set .maximum_iterations");
+  return constant(variables[0].graph(), holds, "condition", at);
+}
+
 std::vector<Output> while_loop(
     const std::function<Output(const std::vector<Output>&)>& condition,
     const std::function<std::vector<Output>(const std::vector<Output>&)>& body,

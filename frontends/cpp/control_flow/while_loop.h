@@ -27,7 +27,8 @@ struct LoopOptions {
 //
 // A variable may begin with a number: 0 is an int32, 0.0 a float32; at least one is an Output.
 // Both functions are called to add their nodes, once; what they use of the graph around them is
-// taken into the loop as it is when the loop starts. `condition` gives a scalar bool, `body` a
+// taken into the loop as it is when the loop starts. `condition` gives a scalar bool, or the C++
+// value true with .maximum_iterations: a loop of that many iterations. `body` gives a
 // value for each variable, of the same dtype and shape (LoopOptions::shapes for one that grows). A
 // loop runs on the device of the scope it is made in, or where the state is that it changes.
 // Results: an Output for one variable, else something to be unpacked, with as many.
@@ -39,6 +40,11 @@ struct LoopOptions {
 template <class Condition, class Body, values::Value... Others>
 auto while_loop(const Condition& condition, const Body& body, const Operand& variable,
                 const Others&... others);
+
+// With options, one variable: while_loop(condition, body, x, {.maximum_iterations = 10}).
+template <class Condition, class Body>
+Output while_loop(const Condition& condition, const Body& body, const Operand& variable,
+                  const LoopOptions& options);
 
 // With options: the variables in a tuple (or an array).
 template <class Condition, class Body, values::TupleOfValues Variables>
@@ -60,14 +66,31 @@ std::vector<Output> make_loop(
     const std::function<std::vector<Operand>(const std::vector<Output>&)>& body,
     const std::vector<Operand>& variables, const LoopOptions& options, Location at);
 
+// The predicate of a condition that computes nothing. INVALID_ARGUMENT if the loop would not end.
+Output fixed_condition(bool holds, const std::vector<Output>& variables, const LoopOptions& options,
+                       Location at);
+
 template <class Condition, class Body, values::TupleOfValues Variables>
 auto while_loop(const Condition& condition, const Body& body, const Variables& variables,
                 const LoopOptions& options, Location at) {
   constexpr size_t count = std::tuple_size_v<Variables>;
   return values::like<Variables>(make_loop(
-      [&](const std::vector<Output>& v) -> Output { return values::apply<count>(condition, v); },
+      [&](const std::vector<Output>& v) -> Output {
+        using Result = std::remove_cvref_t<decltype(values::apply<count>(condition, v))>;
+        if constexpr (std::same_as<Result, bool>) {
+          return fixed_condition(values::apply<count>(condition, v), v, options, at);
+        } else {
+          return values::apply<count>(condition, v);
+        }
+      },
       [&](const std::vector<Output>& v) { return values::list(values::apply<count>(body, v)); },
       values::list(variables), options, at));
+}
+
+template <class Condition, class Body>
+Output while_loop(const Condition& condition, const Body& body, const Operand& variable,
+                  const LoopOptions& options) {
+  return while_loop(condition, body, std::array<Operand, 1>{variable}, options, variable.at())[0];
 }
 
 template <class Condition, class Body, values::Value... Others>
