@@ -234,4 +234,9 @@ std::vector<DeviceDescription> Session::list_devices() { return session().list_d
 
 void Session::close() { session().close(); }
 
+std::ostream& operator<<(std::ostream& out, const std::vector<Tensor>& values) {
+  for (size_t i = 0; i < values.size(); ++i) out << (i == 0 ? "" : "\n") << values[i];
+  return out;
+}
+
 }  // namespace leat

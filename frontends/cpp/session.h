@@ -49,6 +49,9 @@ Fetch<sizeof...(Outputs)> fetch(Outputs... outputs) {
   return {{Output(outputs)...}};
 }
 
+// What run() returns: each value on a line of its own.
+std::ostream& operator<<(std::ostream& out, const std::vector<Tensor>& values);
+
 // A prepared step, which a training loop calls. Feeds and results are in the order given to
 // prepare(). Thread-safe; must not outlive its session, nor the graph.
 class Callable {

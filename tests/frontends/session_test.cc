@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <latch>
+#include <sstream>
 #include <thread>
 
 #include "frontends/cpp/cluster.h"
@@ -298,6 +299,16 @@ TEST(Cluster, RejectsAClusterWithoutATask) {
   expect_error_with(Code::invalid_argument, "does not name this process's task",
                     [] { join_cluster(); });
   unsetenv("TF_CONFIG");
+}
+
+TEST(Session, ValuesArePrintedOnALineEach) {
+  Graph g;
+  const std::vector<Tensor> values = Session(g).run({constant(g, {1, 2}), constant(g, 0.5)});
+  std::ostringstream all, first, second;
+  all << values;
+  first << values[0];
+  second << values[1];
+  EXPECT_EQ(all.str(), first.str() + "\n" + second.str());
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // <leat/custom_op.h>.
 #pragma once
 
+#include <cmath>
+
 #include "frontends/cpp/include/leat/checkpoints.h"
 #include "frontends/cpp/include/leat/cluster.h"
 #include "frontends/cpp/include/leat/control_flow.h"

@@ -4,3 +4,4 @@
 #include "frontends/cpp/training/progress.h"
 #include "frontends/cpp/training/training_hooks.h"
 #include "frontends/cpp/training/training_session.h"
+#include "graph/formats/event_file.h"
