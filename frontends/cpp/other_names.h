@@ -136,6 +136,10 @@ LEAT_FROM_GRAPH(random_gamma, "random::gamma(graph, dims, alpha)");
 LEAT_FROM_GRAPH(fill, "full(graph, dims, value)");
 LEAT_FROM_GRAPH(random_normal, "random::normal(graph, dims)");
 LEAT_FROM_GRAPH(random_uniform, "random::uniform(graph, dims, low, high)");
+LEAT_FROM_OUTPUT(random_flip_left_right, "random::flip_left_right(images)");
+LEAT_FROM_OUTPUT(random_flip_up_down, "random::flip_up_down(images)");
+LEAT_FROM_OUTPUT(random_brightness, "random::brightness(images, maximum)");
+LEAT_FROM_OUTPUT(random_contrast, "random::contrast(images, low, high)");
 // PyTorch
 LEAT_FROM_OUTPUT(clamp, "clip(x, low, high)");
 LEAT_FROM_OUTPUT(unsqueeze, "expand_dims(x, axis)");

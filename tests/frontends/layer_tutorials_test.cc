@@ -2,6 +2,7 @@
 // losses over many classes. Values are NumPy's or TensorFlow's.
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/optimizers/optimizers.h"
+#include "frontends/cpp/state/table.h"
 #include "graph/gradient.h"
 #include "tests/frontends/tutorials.h"
 
@@ -161,6 +162,19 @@ TEST_F(Tutorials, RecurrentNetworksWithTimeFirst) {
   }
   expect_error_with(Code::invalid_argument, "the input must be [time, batch, features]",
                     [&] { nn::rnn(forward, x, {.time_major = true}); });
+}
+
+TEST_F(Tutorials, VocabulariesNumberTheirWords) {
+  const Table words = Table::from_vocabulary(g, "words", {"the", "cat", "sat"});
+  const Output ids = words.lookup(constant(g, {{"sat", "the"}, {"dog", "cat"}}));
+  EXPECT_THAT(values<int64_t>(ids), ElementsAre(2, 0, -1, 1));
+  const std::vector<std::string> list = {"a", "b"};
+  const Table letters = Table::from_vocabulary(g, "letters", list, 7);
+  EXPECT_THAT(values<int64_t>(letters.lookup(constant(g, {"b", "c"}))), ElementsAre(1, 7));
+  const Table numbers = Table::from_vocabulary(g, "numbers", {50, 60});
+  EXPECT_THAT(values<int64_t>(numbers.lookup(constant(g, {60, 50}, i64))), ElementsAre(1, 0));
+  expect_error_with(Code::invalid_argument, "the vocabulary must be a vector",
+                    [&] { Table::from_vocabulary(g, "none", "word"); });
 }
 
 }  // namespace

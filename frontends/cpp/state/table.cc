@@ -1,5 +1,7 @@
 #include "frontends/cpp/state/table.h"
 
+#include <numeric>
+
 #include "core/visit_dtype.h"
 #include "frontends/cpp/outside_control_scopes.h"
 #include "frontends/cpp/state/tuple.h"
@@ -122,6 +124,16 @@ Table::Table(Graph& graph, std::string_view name, const Literal& default_value,
              const TableFileOptions& options, Location at)
     : AnyTable(graph, "HashTableV2", name, options.keys, default_value, options.values,
                attrs_of(options.container, options.shared_name), at) {}
+
+Table Table::from_vocabulary(Graph& graph, std::string_view name, const Literal& keys,
+                             int64_t default_value, const TableOptions& options, Location at) {
+  const Tensor all = keys.tensor(at);
+  check(all.shape().rank() == 1, "table '", name, "' (", at,
+        "): the vocabulary must be a vector of keys, got ", all.shape());
+  std::vector<int64_t> numbers(static_cast<size_t>(all.elements()));
+  std::iota(numbers.begin(), numbers.end(), int64_t{0});
+  return {graph, name, keys, Tensor::of(numbers), default_value, options, at};
+}
 
 Table Table::from_file(Graph& graph, std::string_view name, std::string_view file,
                        const Literal& default_value, const TableFileOptions& options, Location at) {

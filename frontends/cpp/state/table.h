@@ -73,6 +73,11 @@ class Table : public AnyTable {
   // keys[i] -> values[i], vectors. Integers written in braces are int64 here.
   Table(Graph& graph, std::string_view name, const Literal& keys, const Literal& values,
         const Literal& default_value, const TableOptions& options = {}, Location at = here());
+  // keys[i] -> i, int64: words and their numbers. TensorFlow's index_table_from_tensor.
+  //   Table words = Table::from_vocabulary(g, "words", {"the", "cat", "sat"});
+  static Table from_vocabulary(Graph& graph, std::string_view name, const Literal& keys,
+                               int64_t default_value = -1, const TableOptions& options = {},
+                               Location at = here());
   // From a text file of the task where the table is. Each line is an entry.
   static Table from_file(Graph& graph, std::string_view name, std::string_view file,
                          const Literal& default_value, const TableFileOptions& options = {},

@@ -3,6 +3,7 @@
 
 #include "frontends/cpp/other_names.h"
 #include "graph/ops.h"
+#include "graph/ops/augmentation.h"
 #include "graph/ops/seed.h"
 #include "graph/ops/sequences.h"
 #include "graph/ops/statistics.h"
