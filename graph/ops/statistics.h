@@ -41,7 +41,7 @@ Output argsort(Output x, int axis, SortOptions options, Location at = here());
 // The number of the bin of each element: i with bins[i - 1] <= x < bins[i], 0 below the first edge
 // and the number of edges above the last; int32, of x's shape. bins: a rising vector. With .right:
 // bins[i - 1] < x <= bins[i]. numpy.digitize.
-//   Output group = digitize(age, {18, 25, 35});
+//   Output bin = digitize(x, {18, 25, 35});
 Output digitize(Output x, const TensorLike& bins, SearchOptions options = {}, Location at = here());
 
 struct ToleranceOptions {

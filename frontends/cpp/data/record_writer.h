@@ -1,6 +1,6 @@
 // Writes TFRecord files, which datasets::records() and TensorFlow read.
 //   RecordWriter writer("digits.tfrecord");
-//   writer.write(serialize_example({{"image", pixels}, {"label", 3}}));
+//   writer.write(serialize_example({{"image", examples}, {"label", 3}}));
 //   writer.close();
 #pragma once
 

@@ -25,7 +25,7 @@ struct Conv3dOptions {
 // filters] and `name`/bias [filters] of x's dtype; y: [batch, planes', height', width', filters].
 // The channels of x must be known. Ji et al., "3D convolutional neural networks for human action
 // recognition", TPAMI 2013.
-//   Output h = nn::conv3d(scans, 16, 3, {.strides = 2, .activation = relu});
+//   Output h = nn::conv3d(images, 16, 3, {.strides = 2, .activation = relu});
 Output conv3d(Output x, int64_t filters, Extents3d size, const Conv3dOptions& options = {},
               Location at = here());
 // The reverse of a conv3d from a larger volume to x: kernel [planes, height, width, filters,

@@ -74,8 +74,8 @@ class Optimizer {
   Node& apply_gradients(const std::vector<GradientAndVariable>& gradients_and_variables,
                         const ApplyOptions& options = {}, Location at = here()) const;
   // Of the result of gradients(), a gradient for each variable; empty ones are left out:
-  //   auto [clipped, norm] = clip_by_global_norm(gradients({loss}, variables), 5);
-  //   Node& train = Adam{1e-3}.apply_gradients(clipped, variables);
+  //   auto [clipped, norm] = clip_by_global_norm(gradients({loss}, {w, b}), 5);
+  //   Node& update = Adam{1e-3}.apply_gradients(clipped, {w, b});
   Node& apply_gradients(const std::vector<Output>& gradients, const std::vector<Output>& variables,
                         const ApplyOptions& options = {}, Location at = here()) const;
   // compute_gradients() and apply_gradients():
