@@ -241,6 +241,51 @@ TEST(LossScale, SkipsStepsWithGradientsThatAreNotFinite) {
   }
 }
 
+template <class T>
+void expect_skips(const char* name, bool with_resources) {
+  SCOPED_TRACE(name);
+  Graph graph;
+  graph.use_resource_variables(with_resources);
+  const Output w = variable(graph, "w", Tensor::of<float>({2}, {1, 2})),
+               x = placeholder(graph, "x", f32, {2});
+  T optimizer(0.01);
+  optimizer.set_loss_scale({});
+  Node& train = optimizer.minimize(sum(w * x));
+  Session session(graph);
+  session.initialize();
+  std::vector<Output> state;
+  for (const Output& v : graph.collection("variables"))
+    if (v.node->name.find("loss_scale") == std::string::npos) state.push_back(v);
+  const auto step = [&](float first) {
+    session.run({{x, Tensor::of<float>({2}, {first, 3})}}, std::vector<Output>{}, Targets{train});
+    return session.run({}, state);
+  };
+  const std::vector<Tensor> before = step(1);
+  EXPECT_TRUE(are_equal(step(infinite), before));
+  EXPECT_FALSE(are_equal(step(1), before));
+}
+
+TEST(LossScale, EveryOptimizerSkips) {
+  for (const bool with_resources : {false, true}) {
+    expect_skips<Sgd>("Sgd", with_resources);
+    expect_skips<Momentum>("Momentum", with_resources);
+    expect_skips<Adagrad>("Adagrad", with_resources);
+    expect_skips<Adadelta>("Adadelta", with_resources);
+    expect_skips<RmsProp>("RmsProp", with_resources);
+    expect_skips<Adam>("Adam", with_resources);
+    expect_skips<AdamW>("AdamW", with_resources);
+    expect_skips<Adamax>("Adamax", with_resources);
+    expect_skips<Nadam>("Nadam", with_resources);
+    expect_skips<Lamb>("Lamb", with_resources);
+    expect_skips<Lars>("Lars", with_resources);
+    expect_skips<Ftrl>("Ftrl", with_resources);
+    expect_skips<ProximalGradientDescent>("ProximalGradientDescent", with_resources);
+    expect_skips<ProximalAdagrad>("ProximalAdagrad", with_resources);
+    expect_skips<AddSign>("AddSign", with_resources);
+    expect_skips<PowerSign>("PowerSign", with_resources);
+  }
+}
+
 TEST(LossScale, GrowsAfterFiniteStepsInARow) {
   Scaled training({.initial = 8, .growth_steps = 3, .factor = 4});
   training.step(1, 1);

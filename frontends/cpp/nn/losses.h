@@ -23,10 +23,10 @@ Output sparse_softmax_cross_entropy(Output logits, Output labels,
 Output sigmoid_cross_entropy(Output logits, Output labels, const CrossEntropyOptions& options = {},
                              Location at = here());
 
-// The same of probabilities p, the labels, and q, the predictions: -p log q - (1 - p) log(1 - q),
-// the mean over the last axis, and -Σ p log(q / Σ q) along it. As in Keras, q is clipped to [1e-7,
-// 1
-// - 1e-7]. Those of logits above are more exact.
+// Of probabilities: p, the targets, and q, the predictions. binary_cross_entropy is the mean of
+// -p log q - (1 - p) log(1 - q) over the last axis, categorical_cross_entropy is -Σ p log(q / Σ q)
+// along it. As in Keras, q is clipped to [ε, 1 - ε] with ε = 1e-7. The losses of logits, above,
+// are more exact.
 Output binary_cross_entropy(Output predictions, Output targets,
                             const CrossEntropyOptions& options = {}, Location at = here());
 Output categorical_cross_entropy(Output predictions, Output targets, Location at = here());

@@ -13,7 +13,6 @@ Output state(Graph& graph, std::string_view name, double initial, DType dtype, L
     if (variable_name(known) == name) return known;
   }
   const NameScope root(graph, "");
-  const ControlScope nothing(graph, std::vector<Node*>{});
   const Output made = variable(graph, name, Shape{}, initializers::constant(initial), dtype,
                                {.trainable = false}, at);
   graph.add_to_collection("loss_scale", made);
@@ -67,13 +66,9 @@ Output LossScaling::are_finite(const std::vector<GradientAndVariable>& gradients
   return each.size() == 1 ? each[0] : all(stack(each));
 }
 
-std::vector<GradientAndVariable> LossScaling::only_if(
-    Output condition, std::vector<GradientAndVariable> gradients) const {
-  for (GradientAndVariable& each : gradients) {
-    const ColocationScope with(graph_, {each.variable});
-    each.gradient = Output(op("Switch", {each.gradient, condition}, {}, at_).node, 1);
-  }
-  return gradients;
+Output LossScaling::runs_if(Output condition) const {
+  const Output branch = op("Switch", {condition, condition}, {}, at_);
+  return op("Identity", {Output(branch.node, 1)}, {}, at_);
 }
 
 std::vector<Output> LossScaling::finish(Output are_finite,

@@ -46,9 +46,9 @@ class LossScaling {
 
   // A scalar bool: are all elements of all gradients finite?
   Output are_finite(const std::vector<GradientAndVariable>& gradients) const;
-  // What is computed from these values does not run in a step where the condition is false.
-  std::vector<GradientAndVariable> only_if(Output condition,
-                                           std::vector<GradientAndVariable> gradients) const;
+  // What waits for it, and what waits for that, does not run in a step where the condition is
+  // false.
+  Output runs_if(Output condition) const;
   // Waits for the updates, if they run, and adjusts the scale.
   std::vector<Output> finish(Output are_finite, const std::vector<Output>& updates) const;
 

@@ -74,10 +74,11 @@ Node& Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradien
   if (loss_scale_) {
     scaling.emplace(graph, *loss_scale_, at);
     are_finite = scaling->are_finite(used);
-    used = scaling->only_if(are_finite, std::move(used));
   }
   const Shared shared = make_shared_state(graph, used);
   std::vector<Output> updates;
+  std::optional<ControlScope> only_if_finite;
+  if (scaling) only_if_finite.emplace(graph, std::vector<Output>{scaling->runs_if(are_finite)});
   for (const GradientAndVariable& pair : used) {
     const ColocationScope with(graph, {pair.variable});
     updates.push_back(update(pair, shared, at));
@@ -90,6 +91,7 @@ Node& Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradien
       updates.push_back(assign_add(step, 1, at));
     }
   }
+  only_if_finite.reset();
   if (scaling) updates = scaling->finish(are_finite, updates);
   if (options.update_ops) {
     updates.insert(updates.end(), options.update_ops->begin(), options.update_ops->end());
