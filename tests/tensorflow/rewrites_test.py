@@ -52,6 +52,27 @@ class Rewrites(unittest.TestCase):
         for name in ("Leat", "as it is"):
             np.testing.assert_allclose(losses[name], losses["TensorFlow"], rtol=1e-4)
 
+    def test_mixed_precision(self):
+        """TensorFlow's options for float16 (on GPUs, or on CPUs, too) and for bfloat16."""
+        on = rewriter_config_pb2.RewriterConfig.ON
+        with tf.Graph().as_default():
+            random = np.random.default_rng(0)
+            x = tf1.placeholder(tf.float32, [8, 64])
+            h = tf.nn.relu(x @ tf.constant(random.random((64, 64), dtype=np.float32)))
+            y = tf.nn.softmax(h @ tf.constant(random.random((64, 10), dtype=np.float32)) / 1000)
+            feed = {x: random.random((8, 64), dtype=np.float32)}
+            got = {}
+            for option in ("", "auto_mixed_precision", "auto_mixed_precision_cpu", "auto_mixed_precision_onednn_bfloat16"):
+                with tf1.Session(cluster().target, config=options(**({option: on} if option else {}))) as session:
+                    got[option], ops = ran(session, y, feed)
+                    self.assertEqual(any("Cast" in op for op in ops), option.endswith(("cpu", "bfloat16")), (option, ops))
+        exact = got[""]
+        np.testing.assert_array_equal(got["auto_mixed_precision"], exact)  # there is no GPU
+        for option, error in (("auto_mixed_precision_cpu", 2e-3), ("auto_mixed_precision_onednn_bfloat16", 2e-2)):
+            self.assertEqual(got[option].dtype, np.float32)
+            self.assertFalse(np.array_equal(got[option], exact))
+            np.testing.assert_allclose(got[option], exact, rtol=error)
+
     def test_options(self):
         with tf.Graph().as_default():
             x = tf1.placeholder(tf.float32, [4])
