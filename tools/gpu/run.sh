@@ -67,7 +67,7 @@ finish() {
 }
 
 gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -1)
-record gpu "${gpu:+ok}" 0 "${gpu:-none}"
+record gpu "$([[ -n $gpu ]] && echo ok || echo none)" 0 "$gpu"
 check doctor 20 bin/leat doctor
 if [[ -n $missing ]]; then
   failed=1
@@ -77,6 +77,11 @@ fi
 if [[ -z $gpu ]]; then
   record training skipped 0 "no GPU: nvidia-smi lists none"
   finish
+fi
+
+if ! grep -q 'in use *yes' "$results/doctor.txt"; then
+  failed=1
+  record plug-in failed 0 "there is a GPU, but leat does not use it: see $results/doctor.txt"
 fi
 
 # ---- The kernels against the CPU's
