@@ -1,6 +1,7 @@
 #include "distributed/cluster_view.h"
 
 #include <algorithm>
+#include <iomanip>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -55,6 +56,7 @@ void collect(const std::shared_ptr<const Peers>& peers, const std::shared_ptr<Co
     view.graphs = answer.graphs;
     view.sent_bytes = answer.sent_bytes;
     view.links = answer.links;
+    view.devices = answer.devices;
     worker->activity(deadline, [=](const Status& status, TaskActivity activity) {
       TaskView& view = state->view.tasks[index];
       if (!status.is_ok()) view.problem = status.message;
@@ -71,6 +73,19 @@ using Row = std::vector<std::string>;
 std::string hexadecimal(int64_t id) {
   std::ostringstream out;
   out << std::hex << id;
+  return out.str();
+}
+
+// "CPU:0, GPU:0 (139.8 GiB)": GPUs with their memory.
+std::string devices_text(const std::vector<DeviceDescription>& devices) {
+  std::ostringstream out;
+  for (const DeviceDescription& device : devices) {
+    const DeviceName name = DeviceName::parse(device.name);
+    out << (out.tellp() == 0 ? "" : ", ") << device.type << ':' << name.id.value_or(0);
+    if (device.type == "GPU")
+      out << " (" << std::fixed << std::setprecision(1)
+          << static_cast<double>(device.memory_limit) / (1 << 30) << " GiB)";
+  }
   return out.str();
 }
 
@@ -144,18 +159,20 @@ ClusterView view_cluster(const std::string& target, std::chrono::milliseconds li
 }
 
 std::string to_text(const ClusterView& view) {
-  std::vector<Row> tasks = {{"task", "address", "pid", "sessions", "graphs", "steps", "state"}};
+  std::vector<Row> tasks = {
+      {"task", "address", "pid", "devices", "sessions", "graphs", "steps", "state"}};
   std::map<int64_t, StepView> steps;
   std::vector<Row> rows = {{"step", "client of", "task", "for", "does", "owed by"}};
   std::vector<Row> waits;
   for (const TaskView& task : view.tasks) {
     if (!task.problem.empty()) {
-      tasks.push_back({task.task.to_string(), task.address, "-", "-", "-", "-", task.problem});
+      tasks.push_back({task.task.to_string(), task.address, "-", "-", "-", "-", "-", task.problem});
       continue;
     }
     tasks.push_back({task.task.to_string(), task.address, concat(task.pid, "@", task.host),
-                     std::to_string(task.sessions), std::to_string(task.graphs),
-                     std::to_string(task.activity.steps.size()), "answers"});
+                     devices_text(task.devices), std::to_string(task.sessions),
+                     std::to_string(task.graphs), std::to_string(task.activity.steps.size()),
+                     "answers"});
     for (const RunningStep& step : task.activity.steps) {
       StepView& all = steps[step.step];
       all.ns = std::max(all.ns, step.ns);

@@ -24,6 +24,7 @@ struct TaskView {
   TaskActivity activity;
   uint64_t sent_bytes = 0;      // of tensors, to other tasks, since its start
   std::vector<PeerLink> links;  // to other tasks
+  std::vector<DeviceDescription> devices;
 };
 
 struct ClusterView {

@@ -77,6 +77,26 @@ std::vector<PeerLink> read(const LinkList& links) {
   return out;
 }
 
+using DeviceList = google::protobuf::RepeatedPtrField<Device>;
+
+void write(const std::vector<DeviceDescription>& devices, DeviceList* out) {
+  for (const DeviceDescription& device : devices) {
+    Device& copy = *out->Add();
+    copy.set_name(device.name);
+    copy.set_type(device.type);
+    copy.set_memory_limit(device.memory_limit);
+  }
+}
+
+std::vector<DeviceDescription> read(const DeviceList& devices, uint64_t incarnation) {
+  std::vector<DeviceDescription> out;
+  for (const Device& device : devices) {
+    DeviceName::parse(device.name());  // it is one
+    out.push_back({device.name(), device.type(), device.memory_limit(), incarnation});
+  }
+  return out;
+}
+
 using ActivityList = google::protobuf::RepeatedPtrField<Activity>;
 
 void write(const std::vector<StepActivity>& activity, ActivityList* out) {
@@ -126,12 +146,7 @@ Slices encode_status(const WorkerStatus& status) {
   reply.set_cluster_id(status.cluster_id);
   reply.set_pid(status.pid);
   reply.set_host(status.host);
-  for (const DeviceDescription& device : status.devices) {
-    Device& out = *reply.add_devices();
-    out.set_name(device.name);
-    out.set_type(device.type);
-    out.set_memory_limit(device.memory_limit);
-  }
+  write(status.devices, reply.mutable_devices());
   if (status.gpu_kernels != nullptr) {
     for (const auto& [op, kernels] : *status.gpu_kernels) {
       for (const KernelTypes& types : kernels) {
@@ -162,11 +177,7 @@ WorkerStatus decode_status(const Bytes& bytes) {
   out.cluster_id = reply.cluster_id();
   out.pid = reply.pid();
   out.host = reply.host();
-  for (const Device& device : reply.devices()) {
-    DeviceName::parse(device.name());  // it is one
-    out.devices.push_back(
-        {device.name(), device.type(), device.memory_limit(), reply.incarnation()});
-  }
+  out.devices = read(reply.devices(), reply.incarnation());
   if (reply.gpu_kernels_size() > 0) {
     auto table = std::make_shared<KernelTable>();
     for (const GpuKernel& kernel : reply.gpu_kernels()) {
@@ -361,6 +372,7 @@ Slices encode_view(const ClusterView& view) {
     copy.set_graphs(task.graphs);
     copy.set_sent_bytes(task.sent_bytes);
     write(task.links, copy.mutable_links());
+    write(task.devices, copy.mutable_devices());
     write(task.activity, *copy.mutable_activity());
   }
   return frame(out);
@@ -373,7 +385,7 @@ ClusterView decode_view(const Bytes& bytes) {
   for (const ViewReply::Task& task : in.tasks()) {
     out.tasks.push_back({TaskName::parse(task.task()), task.address(), task.problem(), task.pid(),
                          task.host(), task.sessions(), task.graphs(), read(task.activity()),
-                         task.sent_bytes(), read(task.links())});
+                         task.sent_bytes(), read(task.links()), read(task.devices(), 0)});
   }
   return out;
 }

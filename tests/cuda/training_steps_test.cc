@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "distributed/cluster_view.h"
 #include "frontends/cpp/control_flow/while_loop.h"
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/optimizers/optimizers.h"
@@ -241,6 +242,8 @@ OnCluster train_on_cluster(Gpus gpus) {
   TaskOptions options = InProcessCluster::default_options();
   options.gpus = true;
   InProcessCluster cluster({{"worker", 2}}, options);
+  EXPECT_THAT(to_text(view_cluster(cluster.target("worker", 1))),
+              testing::ContainsRegex("/job:worker/task:1 .* CPU:0, GPU:0 \\(4.0 GiB\\) "));
   Training training;
   {
     const DeviceScope there(training.graph, "/job:worker/task:1");

@@ -49,7 +49,7 @@ TEST(ClusterView, ShowsWhichTaskWaitsForWhich) {
             ContainsRegex("/job:worker/task:0 session [0-9a-f]+ "),
             ContainsRegex("/job:worker/task:0 +[0-9.]+ s +waits for tensor edge_0_TestGate of node "
                           "TestGate +/job:ps/task:0"),
-            ContainsRegex("/job:worker/task:1 +127.0.0.1:[0-9]+ .* answers")))
+            ContainsRegex("/job:worker/task:1 +127.0.0.1:[0-9]+ .* CPU:0 .* answers")))
       << text;
   open_gate("viewed");
   step.get();

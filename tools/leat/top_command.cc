@@ -47,10 +47,10 @@ void add_top_command(CLI::App& app, int& exit_status) {
                   "Close this session of the task, whose client is gone, and show nothing");
   add_tls_flags(*top, flags->tls);
   top->footer(R"(
-The first table lists the tasks, and why one does not answer. The second has a line for everything that a step does or waits
-for now: on which task, for how long, and which task owes it; the step that has run longest comes first. Lines without a
-step show what a master waits for (a task that does not answer, a graph that is being compiled), and sessions whose clients
-have asked for nothing for a minute.
+The first table lists the tasks with their devices, and why one does not answer. The second has a line for everything
+that a step does or waits for now: on which task, for how long, and which task owes it; the step that has run longest
+comes first. Lines without a step show what a master waits for (a task that does not answer, a graph that is being
+compiled), and sessions whose clients have asked for nothing for a minute.
 
 Exit status: 0; 1 if the task does not answer; 2 for a mistake in the command line.)");
   top->callback([flags, &exit_status] {
