@@ -64,7 +64,8 @@ class BlockPool::Usage {
   size_t all_ = 0;
 };
 
-// The pools of this process: sessions have devices of their own.
+// The pools of this process. Sessions have devices, streams and pools of their own, but the GPU's
+// memory is the process's: the one thing they share.
 class BlockPool::All {
  public:
   static All& instance() {
@@ -131,7 +132,7 @@ void* BlockPool::take(size_t bytes) {
          "). This process has ", usage.to_string(), ".", of_all,
          " A smaller batch, SessionOptions::recompute or more GPUs need less.");
   }
-  check_cuda(error, kind_);
+  check_cuda(error, concat("allocation of ", kind_, " memory").c_str());
   const std::lock_guard lock(mutex_);
   return hand_out(block, rounded);
 }

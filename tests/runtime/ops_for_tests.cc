@@ -204,7 +204,7 @@ const Op count_op{{
                      }}},
 }};
 
-// As Cast, which has no kernel for the GPU of these tests.
+// Casts like Cast, which has no kernel for the GPU of these tests.
 const Op floats_op{{
     .name = "TestFloats",
     .doc = "y = x as float.",
