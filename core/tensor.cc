@@ -147,6 +147,20 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype) {
   return out;
 }
 
+Tensor Tensor::ones(const Shape& shape, DType dtype) {
+  Tensor out(dtype, shape);
+  bool is_number = false;
+  visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<T, std::string>) {
+      is_number = true;
+      std::fill_n(out.data<T>(), out.elements(), T(1.0F));
+    }
+  });
+  check(is_number, "Tensor::ones: there is no one of dtype ", dtype);
+  return out;
+}
+
 Tensor Tensor::reshaped(const Shape& shape) const {
   check(shape.elements() == elements_, "a tensor of shape ", shape_, " (", elements_,
         " elements) cannot take shape ", shape);

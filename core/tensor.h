@@ -66,17 +66,13 @@ class Tensor {
   }
   template <class T>
   static Tensor of(const Shape& shape, std::span<const T> values) {
-    Tensor out(dtype_of<T>, shape);
-    check(out.elements() == static_cast<int64_t>(values.size()), values.size(),
-          " values were given for shape ", shape);
-    std::copy(values.begin(), values.end(), out.data<T>());
-    return out;
+    return copied<T>(shape, values);
   }
 
   // The same from a vector; without a shape it is [values.size()].
   template <class T>
   static Tensor of(const Shape& shape, const std::vector<T>& values) {
-    return of<T>(shape, std::span<const T>(values));
+    return copied<T>(shape, values);  // a vector of bools is no span
   }
   template <class T>
   static Tensor of(const std::vector<T>& values) {
@@ -103,6 +99,15 @@ class Tensor {
   }
   // Zeros for numbers, empty strings for strings.
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32);
+  // INVALID_ARGUMENT for strings and the like.
+  static Tensor ones(const Shape& shape, DType dtype = DType::f32);
+  // Tensor::full({2, 3}, 0.5F): of the value's dtype.
+  template <class T>
+  static Tensor full(const Shape& shape, T value) {
+    Tensor out(dtype_of<T>, shape);
+    std::fill_n(out.data<T>(), out.elements(), value);
+    return out;
+  }
 
   bool is_valid() const { return dtype_ != DType::invalid; }
   DType dtype() const { return dtype_; }
@@ -132,7 +137,7 @@ class Tensor {
   }
   template <class T>
   std::vector<T> to_vector() const {
-    return {data<T>(), data<T>() + elements_};
+    return std::vector<T>(data<T>(), data<T>() + elements_);
   }
   // The only element; INVALID_ARGUMENT unless there is exactly one.
   template <class T>
@@ -165,6 +170,14 @@ class Tensor {
   std::string to_string(int limit = 8) const;
 
  private:
+  template <class T, class Values>
+  static Tensor copied(const Shape& shape, const Values& values) {
+    Tensor out(dtype_of<T>, shape);
+    check(out.elements() == std::ssize(values), values.size(), " values were given for shape ",
+          shape);
+    std::copy(values.begin(), values.end(), out.data<T>());
+    return out;
+  }
   // Of the element with these indices, in row-major order.
   int64_t position(std::initializer_list<int64_t> indices) const;
 

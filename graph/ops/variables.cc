@@ -25,11 +25,11 @@ Output value_of(const Output& variable, Location at) {
   return variable && variable.dtype() == DType::resource ? read_variable(variable, at) : variable;
 }
 
-Output updated(std::string_view op, std::vector<Output> inputs, Location at) {
+VariableUpdate updated(std::string_view op, std::vector<Output> inputs, Location at) {
   Node& update = update_variable(op, std::move(inputs), {}, at);
-  if (!update.outputs.empty()) return update.output();
+  if (!update.outputs.empty()) return {update.output(), update};
   const ControlScope after(*update.graph, {update});
-  return read_variable(update.inputs[0], at);
+  return {read_variable(update.inputs[0], at), update};
 }
 
 }  // namespace
@@ -74,28 +74,28 @@ Node& update_variable(std::string_view op, std::vector<Output> inputs, AttrMap a
   return op_node(graph, form.name, inputs, std::move(attrs), at);
 }
 
-Output assign(Output variable, const TensorLike& value, Location at) {
+VariableUpdate assign(Output variable, const TensorLike& value, Location at) {
   return updated("Assign", {variable, value.like(value_of(variable, at))}, at);
 }
-Output assign_add(Output variable, const TensorLike& value, Location at) {
+VariableUpdate assign_add(Output variable, const TensorLike& value, Location at) {
   return updated("AssignAdd", {variable, value.like(value_of(variable, at))}, at);
 }
-Output assign_sub(Output variable, const TensorLike& value, Location at) {
+VariableUpdate assign_sub(Output variable, const TensorLike& value, Location at) {
   return updated("AssignSub", {variable, value.like(value_of(variable, at))}, at);
 }
 
-Output scatter_update(Output variable, const TensorLike& indices, const Operand& updates,
-                      Location at) {
+VariableUpdate scatter_update(Output variable, const TensorLike& indices, const Operand& updates,
+                              Location at) {
   return updated("ScatterUpdate",
                  {variable, indices.in(variable.graph()), updates.as(value_of(variable, at))}, at);
 }
-Output scatter_add(Output variable, const TensorLike& indices, const Operand& updates,
-                   Location at) {
+VariableUpdate scatter_add(Output variable, const TensorLike& indices, const Operand& updates,
+                           Location at) {
   return updated("ScatterAdd",
                  {variable, indices.in(variable.graph()), updates.as(value_of(variable, at))}, at);
 }
-Output scatter_sub(Output variable, const TensorLike& indices, const Operand& updates,
-                   Location at) {
+VariableUpdate scatter_sub(Output variable, const TensorLike& indices, const Operand& updates,
+                           Location at) {
   return updated("ScatterSub",
                  {variable, indices.in(variable.graph()), updates.as(value_of(variable, at))}, at);
 }

@@ -16,20 +16,29 @@ namespace leat {
 Output read_variable(Output variable, Location at = here());
 Output is_variable_initialized(Output variable, Location at = here());
 
-// These return the variable after the update: the reference, or what the resource variable then
-// holds. Such a result may be updated in turn, which happens after it. A number is a value for all
-// elements.
-Output assign(Output variable, const TensorLike& value, Location at = here());
-Output assign_add(Output variable, const TensorLike& value, Location at = here());
-Output assign_sub(Output variable, const TensorLike& value, Location at = here());
+// The variable after an update: the reference, or what the resource variable then holds. Such a
+// result may be updated in turn, which happens after it. As a Node& it is the node that updates:
+//   Node& step = assign_sub(w, 0.1 * gradient);
+struct VariableUpdate : Output {
+  VariableUpdate(Output result, Node& update) : Output(result), update_(&update) {}
+  operator Node&() const { return *update_; }  // NOLINT: converts
+
+ private:
+  Node* update_;
+};
+
+// A number is a value for all elements.
+VariableUpdate assign(Output variable, const TensorLike& value, Location at = here());
+VariableUpdate assign_add(Output variable, const TensorLike& value, Location at = here());
+VariableUpdate assign_sub(Output variable, const TensorLike& value, Location at = here());
 // Rows of the variable by their numbers; updates: the shape of the indices and that of a row, or a
 // number.
-Output scatter_update(Output variable, const TensorLike& indices, const Operand& updates,
-                      Location at = here());
-Output scatter_add(Output variable, const TensorLike& indices, const Operand& updates,
-                   Location at = here());
-Output scatter_sub(Output variable, const TensorLike& indices, const Operand& updates,
-                   Location at = here());
+VariableUpdate scatter_update(Output variable, const TensorLike& indices, const Operand& updates,
+                              Location at = here());
+VariableUpdate scatter_add(Output variable, const TensorLike& indices, const Operand& updates,
+                           Location at = here());
+VariableUpdate scatter_sub(Output variable, const TensorLike& indices, const Operand& updates,
+                           Location at = here());
 
 // An op that updates references (ApplyAdam, ScatterMax), or for a resource variable its form for
 // these: ResourceApplyAdam, ResourceScatterMax, AssignAddVariableOp for AssignAdd. `inputs` are

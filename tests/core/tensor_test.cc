@@ -179,6 +179,24 @@ TEST(Tensor, ReadsIntegersOfBothWidths) {
   EXPECT_THROW(to_int64s(Tensor::scalar(1.0f)), Error);
 }
 
+TEST(Tensor, OfOneValue) {
+  EXPECT_EQ(Tensor::ones({2}, DType::f16).to_vector<half>(), (std::vector<half>(2, half(1.0F))));
+  EXPECT_EQ(Tensor::ones({}).item<float>(), 1);
+  EXPECT_TRUE(Tensor::ones({1}, DType::boolean).item<bool>());
+  EXPECT_EQ(Tensor::full({2, 2}, int64_t{7}).to_vector<int64_t>(), (std::vector<int64_t>(4, 7)));
+  EXPECT_EQ(Tensor::full({2}, std::string("a")).to_vector<std::string>(),
+            (std::vector<std::string>{"a", "a"}));
+  EXPECT_THROW(Tensor::ones({2}, DType::string), Error);
+}
+
+// Vectors of bools are no arrays.
+TEST(Tensor, OfBools) {
+  const std::vector<bool> bools = {true, false, false};
+  EXPECT_EQ(Tensor::of(bools).to_vector<bool>(), bools);
+  EXPECT_EQ(Tensor::of({3, 1}, bools).shape(), (Shape{3, 1}));
+  EXPECT_THROW(Tensor::of({2}, bools), Error);
+}
+
 // Once a handle is alone with the buffer, it sees the value that a dropped handle wrote.
 TEST(Tensor, SoleHandleSeesEarlierWrites) {
   for (int round = 0; round < 100; ++round) {

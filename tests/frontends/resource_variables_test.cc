@@ -38,6 +38,26 @@ Initializer counted(float step) {
   };
 }
 
+// What assign() returns is the new value, and the node that makes it, for both kinds of variables.
+TEST(VariableUpdates, AreValuesAndNodes) {
+  for (const bool use_resource : {false, true}) {
+    Graph graph;
+    const Output w = variable(graph, "w", Tensor::full({2}, 1.0F), {.use_resource = use_resource});
+    Node& doubled = assign(w, w * 2.0F);
+    const Output more = assign_add(w, 10.0F);
+    Session session(graph);
+    session.initialize();
+    session.run(doubled);
+    EXPECT_THAT(floats(session.run(w)), ElementsAre(2, 2));
+    EXPECT_THAT(floats(session.run(more)), ElementsAre(12, 12));
+    session.run({doubled});
+    EXPECT_THAT(floats(session.run(assign_sub(w, 4.0F))), ElementsAre(20, 20));
+    const Output chosen = cond(
+        constant(graph, true), [&] { return assign(w, 3.0F); }, [&] { return w * 1.0F; });
+    EXPECT_THAT(floats(session.run(chosen)), ElementsAre(3, 3));
+  }
+}
+
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(Output global_step)>;
 
 // Rows of a table, a layer, and a loss, with variables of either kind.

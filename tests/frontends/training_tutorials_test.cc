@@ -40,7 +40,7 @@ TEST_F(Tutorials, MinimizeRunsTheUpdatesItIsGiven) {
   const Output w = variable(g, "w", 1.0),
                counted = variable(g, "counted", 0.0, {.trainable = false});
   g.add_to_collection("update_ops", assign_add(counted, 100));
-  Node& with_one = Sgd{1}.minimize(w, {.update_ops = std::vector{assign_add(counted, 1)}});
+  Node& with_one = Sgd{1}.minimize(w, {.update_ops = std::vector<Output>{assign_add(counted, 1)}});
   Node& with_none = Sgd{1}.minimize(w, {.update_ops = std::vector<Output>()});
   Node& with_all = Sgd{1}.minimize(w);
   Session session(g);
