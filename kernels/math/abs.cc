@@ -1,32 +1,9 @@
 // leat: cpu+cuda
 // Abs and Sign.
-#include "kernels/elementwise_ops.h"
-#include "kernels/wrapping.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-struct Abs {
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    if constexpr (std::is_integral_v<T>) {
-      return x < T(0) ? static_cast<T>(-Wrapping<T>(x)) : x;
-    } else {
-      return std::abs(x);
-    }
-  }
-};
-
-struct Sign {
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    if constexpr (is_complex_type<T>) {
-      return x == T(0) ? x : x / std::abs(x);
-    } else {
-      return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;  // NaN and zeros stay as they are
-    }
-  }
-};
 
 const Op abs_op{unary({
     .name = "Abs",

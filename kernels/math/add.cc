@@ -1,24 +1,9 @@
 // leat: cpu+cuda
 // Add, AddV2 and Sub.
-#include "kernels/elementwise_ops.h"
-#include "kernels/wrapping.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-struct Add {
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
-  }
-};
-
-struct Sub {
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(Wrapping<T>(x) - Wrapping<T>(y));
-  }
-};
 
 const Op add_op{binary({
     .name = "Add",

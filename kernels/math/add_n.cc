@@ -1,18 +1,10 @@
 // leat: cpu+cuda
 // AddN: sums the gradients of several paths.
 #include "kernels/control/variant_arithmetic.h"
-#include "kernels/elementwise.h"
-#include "kernels/wrapping.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-struct Add {
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
-  }
-};
 
 template <class Supported>
 std::vector<Kernel> kernels() {

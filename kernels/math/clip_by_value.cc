@@ -1,18 +1,9 @@
 // leat: cpu+cuda
 // ClipByValue.
-#include "kernels/elementwise.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-// NaN stays NaN; as a bound it has no effect.
-struct Clip {
-  template <class T>
-  LEAT_DEVICE T operator()(const T& x, const T& low, const T& high) const {
-    const T below = high < x ? high : x;
-    return below < low ? low : below;
-  }
-};
 
 void infer(ShapeContext& c) {
   Shape shape = c.input(0);

@@ -2,19 +2,10 @@
 // Comparisons: bool results.
 #include <algorithm>
 
-#include "kernels/elementwise.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-// clang-format off
-struct Equal        { template <class T> LEAT_DEVICE bool operator()(const T& x, const T& y) const { return x == y; } };
-struct NotEqual     { template <class T> LEAT_DEVICE bool operator()(const T& x, const T& y) const { return x != y; } };
-struct Less         { template <class T> LEAT_DEVICE bool operator()(T x, T y) const { return x < y; } };
-struct LessEqual    { template <class T> LEAT_DEVICE bool operator()(T x, T y) const { return x <= y; } };
-struct Greater      { template <class T> LEAT_DEVICE bool operator()(T x, T y) const { return x > y; } };
-struct GreaterEqual { template <class T> LEAT_DEVICE bool operator()(T x, T y) const { return x >= y; } };
-// clang-format on
 
 // The result of Equal and NotEqual for incompatible shapes, if these are not an error.
 template <bool Value>

@@ -1,59 +1,15 @@
 // leat: cpu+cuda
 // Division and its relatives. Integer division by zero is an error on the CPU.
-#include "kernels/elementwise_ops.h"
-#include "kernels/wrapping.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-// For functors of integers: the CPU reports a divisor of 0 as an error.
-struct IntegerDivision {
-  static constexpr const char* invalid = "Integer division by zero";
-  template <class T>
-  requires std::is_integral_v<T> LEAT_DEVICE static bool is_invalid(T, T y) { return y == T(0); }
-};
-
-// x / y towards zero. The one quotient that overflows wraps, as its negation does; x / 0 is x. CPUs
-// divide integers one by one, and doubles, which hold the quotients of 32 bits, in vectors.
-template <class T>
-LEAT_DEVICE T truncated_quotient(T x, T y) {
-  constexpr bool is_signed = std::is_signed_v<T>;
-  const bool is_negation = is_signed && y == static_cast<T>(-1);
-  const T divisor = y == T(0) || is_negation ? T(1) : y;
-  T quotient;
-  if constexpr (has_host_types && sizeof(T) < 8) {
-    quotient = static_cast<T>(static_cast<double>(x) / static_cast<double>(divisor));
-  } else {
-    quotient = static_cast<T>(x / divisor);
-  }
-  return is_negation ? static_cast<T>(-static_cast<std::make_unsigned_t<T>>(x)) : quotient;
-}
 
 // What is left of x when y was taken away `quotient` times.
 template <class T>
 LEAT_DEVICE T remainder_of(T x, T y, T quotient) {
   return static_cast<T>(Wrapping<T>(x) - Wrapping<T>(quotient) * Wrapping<T>(y));
 }
-
-struct Div : IntegerDivision {
-  static constexpr int cost = 5;
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    if constexpr (std::is_integral_v<T>) {
-      return truncated_quotient(x, y);
-    } else {
-      return x / y;
-    }
-  }
-};
-
-struct DivNoNan {
-  static constexpr int cost = 5;
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return y == T(0) ? T(0) : x / y;
-  }
-};
 
 struct FloorDiv : IntegerDivision {
   static constexpr int cost = 10;

@@ -1,86 +1,10 @@
 // leat: cpu+cuda
 // leat: fast-math-loops
 // Exp, Log and Pow; Expm1 and Log1p; Erf and Erfc.
-#include "kernels/elementwise_ops.h"
-#include "kernels/powers.h"
-
-#include "kernels/math/complex_math.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-struct Exp {
-  static constexpr int cost = 4;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return std::exp(x);
-  }
-};
-
-struct Log {
-  static constexpr int cost = 4;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return std::log(x);
-  }
-};
-
-struct Expm1 {
-  static constexpr int cost = 10;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return expm1_of(x);
-  }
-};
-
-struct Log1p {
-  static constexpr int cost = 10;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return log1p_of(x);
-  }
-};
-
-struct Erf {
-  static constexpr int cost = 20;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return std::erf(x);
-  }
-};
-
-struct Erfc {
-  static constexpr int cost = 20;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return std::erfc(x);
-  }
-};
-
-struct Pow {
-  static constexpr int cost = 10;
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    if constexpr (std::is_integral_v<T>) {
-      if (y < T(0)) {
-        report_invalid("Integers to negative integer powers are not allowed");
-        return T(0);
-      }
-      uint64_t power = 1;  // unsigned, so that overflow wraps
-      for (uint64_t base = static_cast<uint64_t>(x), n = static_cast<uint64_t>(y); n > 0;
-           n /= 2, base *= base) {
-        if (n % 2 == 1) power *= base;
-      }
-      return static_cast<T>(power);
-    } else {
-      return std::pow(x, y);
-    }
-  }
-  template <class T, class Loop>
-  requires std::is_floating_point_v<T> LEAT_DEVICE static bool for_repeated(T y, const Loop& loop) {
-    return for_usual_exponent(y, loop);
-  }
-};
 
 const Op exp_op{unary_with_complex<Exp>({
     .name = "Exp",

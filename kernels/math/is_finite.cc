@@ -1,15 +1,9 @@
 // leat: cpu+cuda
 // IsFinite, IsInf and IsNan.
-#include "kernels/elementwise_ops.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-// clang-format off
-struct IsFinite { template <class T> LEAT_DEVICE bool operator()(T x) const { return x - x == T(0); } };
-struct IsInf    { template <class T> LEAT_DEVICE bool operator()(T x) const { return x == std::numeric_limits<T>::infinity() || x == -std::numeric_limits<T>::infinity(); } };
-struct IsNan    { template <class T> LEAT_DEVICE bool operator()(T x) const { return x != x; } };
-// clang-format on
 
 OpDef test(std::string name, std::string doc, std::vector<Kernel> kernels, Tensor expected) {
   constexpr float infinity = std::numeric_limits<float>::infinity();

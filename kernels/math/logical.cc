@@ -1,19 +1,9 @@
 // leat: cpu+cuda
 // LogicalNot, LogicalAnd, LogicalOr.
-#include "kernels/elementwise.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-struct Not {
-  LEAT_DEVICE bool operator()(bool x) const { return !x; }
-};
-struct And {
-  LEAT_DEVICE bool operator()(bool x, bool y) const { return x & y; }
-};
-struct Or {
-  LEAT_DEVICE bool operator()(bool x, bool y) const { return x | y; }
-};
 
 const Op logical_not_op{{
     .name = "LogicalNot",

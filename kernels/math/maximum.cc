@@ -1,23 +1,9 @@
 // leat: cpu+cuda
 // Maximum and Minimum of two tensors. NaN wins.
-#include "kernels/elementwise_ops.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-struct Maximum {
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return x >= y || x != x ? x : y;
-  }
-};
-
-struct Minimum {
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return x <= y || x != x ? x : y;
-  }
-};
 
 // The gradient goes to the operand that was taken, to x where both are equal.
 void gradient(Gradient& g, const Output& takes_x) {

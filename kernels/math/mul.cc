@@ -1,41 +1,9 @@
 // leat: cpu+cuda
 // Mul, Neg, Square and SquaredDifference.
-#include "kernels/elementwise_ops.h"
-
-#include "kernels/math/complex_math.h"
-#include "kernels/wrapping.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-struct Mul {
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(product(Wrapping<T>(x), Wrapping<T>(y)));
-  }
-};
-
-struct Neg {
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return static_cast<T>(-Wrapping<T>(x));
-  }
-};
-
-struct Square {
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return Mul{}(x, x);
-  }
-};
-
-struct SquaredDifference {
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    const T difference = static_cast<T>(Wrapping<T>(x) - Wrapping<T>(y));
-    return Mul{}(difference, conjugate(difference));
-  }
-};
 
 const Op mul_op{binary({
     .name = "Mul",

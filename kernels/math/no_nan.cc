@@ -1,42 +1,10 @@
 // leat: cpu+cuda
 // Products and quotients that are 0 if a factor is 0, whatever the other one is: MulNoNan, Xdivy,
 // Xlogy, Xlog1py.
-#include "kernels/elementwise_ops.h"
-
-#include "kernels/math/complex_math.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-struct MulNoNan {
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return y == T(0) ? T(0) : x * y;
-  }
-};
-struct Xdivy {
-  static constexpr int cost = 5;
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return x == T(0) ? T(0) : x / y;
-  }
-};
-struct Xlogy {
-  static constexpr bool has_versions = false;
-  static constexpr int cost = 50;
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return x == T(0) ? T(0) : x * std::log(y);
-  }
-};
-struct Xlog1py {
-  static constexpr bool has_versions = false;
-  static constexpr int cost = 50;
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return x == T(0) ? T(0) : x * log1p_of(y);
-  }
-};
 
 OpDef product(std::string name, std::string doc, std::string types, std::vector<Kernel> kernels,
               GradientFunction gradient, Tensor example) {

@@ -1,32 +1,9 @@
 // leat: cpu+cuda
 // Floor, Ceil, Rint and Round.
-#include "kernels/elementwise_ops.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-struct Floor {
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return std::floor(x);
-  }
-};
-struct Ceil {
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return std::ceil(x);
-  }
-};
-struct Round {
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    if constexpr (std::is_integral_v<T>) {
-      return x;
-    } else {
-      return std::rint(x);
-    }
-  }
-};
 
 OpDef rounding(std::string name, std::string doc, std::string types, std::vector<Kernel> kernels,
                Tensor expected) {

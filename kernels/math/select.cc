@@ -1,17 +1,10 @@
 // leat: cpu+cuda
 // Select and SelectV2: choose one of two values by a condition.
-#include "kernels/elementwise.h"
+#include "kernels/math/functors.h"
 #include "kernels/moved_elements.h"
 
 namespace leat {
 namespace {
-
-struct Choose {
-  template <class T>
-  LEAT_DEVICE T operator()(bool condition, const T& t, const T& e) const {
-    return condition ? t : e;
-  }
-};
 
 // Select's condition, if it is a vector, goes with the first axis: as [n, 1, 1, …] it broadcasts.
 Shape condition_shape(const Shape& condition, const Shape& value) {

@@ -1,66 +1,10 @@
 // leat: cpu+cuda
 // leat: fast-math-loops
 // Roots and reciprocals, with the ops that TensorFlow has for their gradients.
-#include "kernels/elementwise_ops.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
-
-struct Sqrt {
-  static constexpr int cost = 4;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return std::sqrt(x);
-  }
-};
-
-// Where no gradient arrives, none leaves, as TensorFlow has it: the root of 0 has no finite one.
-// The products are in its order, too, so that they round and overflow alike.
-struct SqrtGrad {
-  static constexpr int cost = 4;
-  template <class T>
-  LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy == T(0) ? T(0) : T(0.5) / conjugate(y) * dy;
-  }
-};
-
-struct Rsqrt {
-  static constexpr int cost = 5;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return T(1) / std::sqrt(x);
-  }
-};
-
-struct RsqrtGrad {
-  template <class T>
-  LEAT_DEVICE T operator()(T y, T dy) const {
-    const T root = conjugate(y);
-    return dy == T(0) ? T(0) : T(-0.5) * (root * root) * (root * dy);
-  }
-};
-
-struct Reciprocal {
-  static constexpr int cost = 4;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    if constexpr (std::is_integral_v<T>) {
-      if (x == T(0)) {
-        report_invalid("Integer division by zero");
-        return T(0);
-      }
-    }
-    return static_cast<T>(T(1) / x);
-  }
-};
-
-struct ReciprocalGrad {
-  template <class T>
-  LEAT_DEVICE T operator()(T y, T dy) const {
-    const T value = conjugate(y);
-    return dy == T(0) ? T(0) : -(value * value) * dy;
-  }
-};
 
 const Op sqrt_op{unary_with_complex<Sqrt>({
     .name = "Sqrt",

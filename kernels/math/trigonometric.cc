@@ -1,14 +1,12 @@
 // leat: cpu+cuda
 // leat: fast-math-loops
 // Circular and hyperbolic functions and their inverses.
-#include "kernels/elementwise_ops.h"
+#include "kernels/math/functors.h"
 
 namespace leat {
 namespace {
 
 // clang-format off
-struct Sin   { static constexpr int cost = 10; template <class T> LEAT_DEVICE T operator()(T x) const { return std::sin(x); } };
-struct Cos   { static constexpr int cost = 10; template <class T> LEAT_DEVICE T operator()(T x) const { return std::cos(x); } };
 struct Tan   { static constexpr int cost = 20; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return std::tan(x); } };
 struct Asin  { static constexpr int cost = 20; template <class T> LEAT_DEVICE T operator()(T x) const { return std::asin(x); } };
 struct Acos  { static constexpr int cost = 20; template <class T> LEAT_DEVICE T operator()(T x) const { return std::acos(x); } };

@@ -5,8 +5,8 @@
 #include "graph/ops.h"
 #include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
-#include "kernels/elementwise.h"
 #include "kernels/examples.h"
+#include "kernels/math/functors.h"
 #include "kernels/sum_reducer.h"
 
 namespace leat {
@@ -29,13 +29,6 @@ Shape by_channel(const KernelRequest& request) {
   }
   return out;
 }
-
-struct Add {
-  template <class T>
-  LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
-  }
-};
 
 struct PrepareAdd {
   template <class T>

@@ -1,24 +1,9 @@
 // leat: cpu+cuda
 // Relu and its gradient: the op to copy from (see kernels/README.md).
-#include "kernels/elementwise.h"
+#include "kernels/neural/functors.h"
 
 namespace leat {
 namespace {
-
-struct Relu {
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return x < T(0) ? T(0) : x;  // NaN stays NaN
-  }
-};
-
-// A product, as TensorFlow has it: NaN or infinity in dy shows wherever it occurs.
-struct ReluGrad {
-  template <class T>
-  LEAT_DEVICE T operator()(T dy, T x) const {
-    return static_cast<T>(dy * T(x > T(0)));
-  }
-};
 
 const Op relu_op{{
     .name = "Relu",

@@ -1,40 +1,10 @@
 // leat: cpu+cuda
 // leat: fast-math-loops
 // Sigmoid and Tanh, with the ops that TensorFlow has for their gradients.
-#include "kernels/elementwise_ops.h"
+#include "kernels/neural/functors.h"
 
 namespace leat {
 namespace {
-
-struct Sigmoid {
-  static constexpr int cost = 6;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return T(1) / (T(1) + std::exp(-x));
-  }
-};
-
-struct SigmoidGrad {
-  template <class T>
-  LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy * (y * (T(1) - y));  // as TensorFlow rounds it
-  }
-};
-
-struct Tanh {
-  static constexpr int cost = 5;
-  template <class T>
-  LEAT_DEVICE T operator()(T x) const {
-    return std::tanh(x);
-  }
-};
-
-struct TanhGrad {
-  template <class T>
-  LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy * (T(1) - y * y);
-  }
-};
 
 const Op sigmoid_op{unary_with_complex<Sigmoid>({
     .name = "Sigmoid",

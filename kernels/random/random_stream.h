@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <memory>
+#include <mutex>
 #include <numbers>
 #include <random>
 
@@ -25,6 +26,18 @@ class RandomStream {
     Philox part = start_;
     part.skip(taken_.fetch_add(static_cast<uint64_t>(blocks), std::memory_order_relaxed));
     return part;
+  }
+
+  const Philox& start() const { return start_; }
+  // How much has been taken, if a GPU draws the numbers: one uint64 in its memory. Zero at first.
+  const std::shared_ptr<Buffer>& taken_on(Device& gpu) {
+    std::call_once(is_counted_, [&] {
+      taken_on_gpu_ = gpu.allocate(sizeof(uint64_t));
+      const auto zero = std::make_shared<uint64_t>(0);
+      gpu.copy_from_host(zero.get(), taken_on_gpu_->data(), sizeof(uint64_t),
+                         [zero, kept = taken_on_gpu_](const Status&) {});
+    });
+    return taken_on_gpu_;
   }
 
   // The stream of the request's node, created by the first call; seeds 0 and 0 draw a random seed.
@@ -46,6 +59,8 @@ class RandomStream {
  private:
   Philox start_;
   std::atomic<uint64_t> taken_{0};
+  std::once_flag is_counted_;
+  std::shared_ptr<Buffer> taken_on_gpu_;
 };
 
 // The key and the counter, as 64-bit numbers, that the stateless ops derive from a seed.

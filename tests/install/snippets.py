@@ -59,15 +59,16 @@ def collect(source, include):
     inner, whole, wrong = [], [], []
     for name, text in public_headers(include):
         inner += [(name, line, code) for line, code in header_snippets(text)]
-    kernels = [path.read_text() for path in (source / "kernels").rglob("*.cc")]
+    kernels = [path.read_text() for kind in ("*.cc", "*.h") for path in (source / "kernels").rglob(kind)]
     readmes = subprocess.run(["git", "-C", source, "ls-files", "*.md"], capture_output=True, text=True)
     paths = readmes.stdout.split() or [str(p.relative_to(source)) for p in source.glob("*/**/README.md")]
     for name in paths:
         for line, code in readme_blocks((source / name).read_text()):
             if code.startswith("// leat:"):
                 paragraphs = code.strip().split("\n\n")
-                if not any(all(each in kernel for each in paragraphs) for kernel in kernels):
-                    wrong.append(f"{name}:{line}: no file of kernels/ has these paragraphs")
+                for each in paragraphs:
+                    if not any(each in kernel for kernel in kernels):
+                        wrong.append(f"{name}:{line}: no file of kernels/ has this paragraph:\n{each}")
             elif "#include" in code:
                 whole.append((name, line, code))
             else:
