@@ -48,6 +48,8 @@ class Device {
   const DeviceName& name() const { return name_; }
   DeviceType type() const { return type_; }
   virtual int64_t memory_limit() const = 0;  // bytes
+  // Why nothing can run here any more, as after a fault of a GPU; empty if all is well.
+  virtual std::string problem() const { return {}; }
 
   // Uninitialised memory of this device. If there is none: RESOURCE_EXHAUSTED with the size, and on
   // a GPU with the device.
@@ -63,6 +65,13 @@ class Device {
   // Copies within this device's memory, in stream order: for values that leave a tape, and for copy
   // on write.
   virtual void copy_within(const void* from, void* to, size_t bytes) = 0;
+  // A copy from the memory of another device, without a way through the host: it follows what was
+  // enqueued on both streams, and what is enqueued on both later follows it. False if there is no
+  // such way; nothing is copied then.
+  virtual bool copy_from_peer(Device& /*peer*/, const void* /*from*/, void* /*to*/,
+                              size_t /*bytes*/) {
+    return false;
+  }
   // Calls `done` when all work enqueued on stream() so far has run. A CPU calls it at once.
   virtual void when_finished(Done done) = 0;
 

@@ -76,13 +76,15 @@ std::string hexadecimal(int64_t id) {
   return out.str();
 }
 
-// "CPU:0, GPU:0 (139.8 GiB)": GPUs with their memory.
+// "CPU:0, GPU:0 (139.8 GiB), GPU:1 (lost)": GPUs with their memory.
 std::string devices_text(const std::vector<DeviceDescription>& devices) {
   std::ostringstream out;
   for (const DeviceDescription& device : devices) {
     const DeviceName name = DeviceName::parse(device.name);
     out << (out.tellp() == 0 ? "" : ", ") << device.type << ':' << name.id.value_or(0);
-    if (device.type == "GPU")
+    if (!device.problem.empty())
+      out << " (lost)";
+    else if (device.type == "GPU")
       out << " (" << std::fixed << std::setprecision(1)
           << static_cast<double>(device.memory_limit) / (1 << 30) << " GiB)";
   }

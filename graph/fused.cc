@@ -107,6 +107,15 @@ RowRule row_rule(const Node& node) {
   return rule;
 }
 
+bool gains_on_gpus(const Node& node) {
+  const RowRule rule = row_rule(node);
+  if (rule != RowRule::elementwise && !(rule == RowRule::head && node.is("MatMul"))) return false;
+  const auto is_narrow = [](DType dtype) { return dtype != DType::f64; };
+  return is_narrow(node.outputs[0].dtype) &&
+         std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](const Output& input) { return is_narrow(input.dtype()); });
+}
+
 bool sums_rows(const Node& node) {
   if (node.is("BiasAddGrad")) return true;
   if (!node.is("Sum") || !node.inputs[1].node->is("Const") || !is_wide(node.outputs[0].dtype))

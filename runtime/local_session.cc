@@ -390,7 +390,7 @@ std::vector<DeviceDescription> LocalSession::list_devices() {
   std::vector<DeviceDescription> out;
   for (const auto& device : devices_) {
     out.push_back({device->name().to_string(), std::string(device_type_name(device->type())),
-                   device->memory_limit(), 1});
+                   device->memory_limit(), 1, device->problem()});
   }
   return out;
 }

@@ -365,6 +365,18 @@ void Planner::find_sends_of_segments() {
   }
 }
 
+void Planner::find_received_for_device() {
+  std::vector<int> copies(plan_.slots);  // by slot: how many of its readers copy it to the device
+  for (const Item& item : plan_.items) {
+    if (item.kind == ItemKind::to_device) ++copies[item.inputs[0].slot];
+  }
+  for (Item& item : plan_.items) {
+    if (item.kind != ItemKind::receive || item.outputs.empty() || item.outputs[0] < 0) continue;
+    const int slot = item.outputs[0];
+    item.goes_to_device = copies[slot] > 0 && copies[slot] == plan_.slot_uses[slot];
+  }
+}
+
 void Planner::connect() {
   for (size_t i = 0; i < plan_.items.size(); ++i) {
     dependencies_[i].erase(static_cast<int>(i));
@@ -384,6 +396,7 @@ void Planner::connect() {
   for (const ProgramPlan::Fetch& fetch : plan_.fetches) {
     if (fetch.source.slot >= 0) ++plan_.slot_uses[fetch.source.slot];
   }
+  find_received_for_device();
   const Consumers consumers(plan_.graph);
   for (const auto& node : plan_.graph.nodes()) {
     const State& s = state(*node);

@@ -125,6 +125,7 @@ class Planner {
   void add_fetches();
   void find_sends_of_segments();
   void connect();
+  void find_received_for_device();
 
   // ---- planner_handles.cc: variables, resources and what leads to them ----
 

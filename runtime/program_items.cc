@@ -282,12 +282,17 @@ Status ProgramStep::check_received(const Item& item, const Arrival& arrival) con
                 value.shape());
 }
 
-// On any thread. What lies in the memory of a device of this process comes to the host first.
+// On any thread. What lies in the memory of a device of this process comes to the host first, or
+// from one GPU to the other, if only that wants it.
 void ProgramStep::receive(int index, const Status& status, Tensor value, bool is_dead) {
   Device* const from = value.device();
-  if (!status.is_ok() || is_dead || from == nullptr)
+  if (!status.is_ok() || is_dead || from == nullptr || from->type() == DeviceType::cpu)
     return arrive(index, status, std::move(value), is_dead);
   try {
+    if (plan_.items[index].goes_to_device) {
+      if (Tensor here = copy_from_peer(*from, value); here.is_valid())
+        return arrive(index, {}, std::move(here), false);
+    }
     Tensor copy(value.dtype(), value.shape());
     from->copy_to_host(
         value.raw(), copy.raw(), value.bytes(),
@@ -295,6 +300,16 @@ void ProgramStep::receive(int index, const Status& status, Tensor value, bool is
   } catch (...) {  // no memory on the host: this node's failure, not the sender's
     arrive(index, status_of_item(index), {}, false);
   }
+}
+
+// In the memory of this device; invalid if the other cannot be read from here.
+Tensor ProgramStep::copy_from_peer(Device& peer, const Tensor& value) const {
+  Device& device = *plan_.device;
+  if (&peer == &device) return value;
+  if (device.type() == DeviceType::cpu) return {};
+  const MemoryOwner owner(MemoryUse::copy);
+  Tensor here(value.dtype(), value.shape(), device.allocate(value.bytes()));
+  return device.copy_from_peer(peer, value.raw(), here.raw(), value.bytes()) ? here : Tensor();
 }
 
 void ProgramStep::run_kernel_async(int index) {
@@ -338,6 +353,7 @@ Status ProgramStep::deliver_from_kernel(int index) {
 void ProgramStep::copy_to_device(const Item& item) {
   const Tensor& host = value_of(item.inputs[0]);
   Device& device = *plan_.device;
+  if (host.device() == &device) return set(item.outputs[0], host);  // received there
   check(host.dtype() != DType::string, "strings cannot be stored in the memory of ", device.name());
   const MemoryOwner owner(MemoryUse::copy);
   Tensor copy(host.dtype(), host.shape(), device.allocate(host.bytes()));

@@ -98,10 +98,11 @@ struct Item {
   int dead_flag = -1;        // the flag it sets; Switch: output 0's flag, output 1 has the next one
   int dependencies = 0;
   std::vector<Successor> successors;
-  std::vector<int> releases;  // slots that it reads
-  int64_t edge = -1;          // send, receive
-  int first_counter = -1;     // merge: of the step's counters, one per input and two more
-  std::string label;          // receive: "edge_7_w", for "what does this step wait for"
+  std::vector<int> releases;    // slots that it reads
+  int64_t edge = -1;            // send, receive
+  int first_counter = -1;       // merge: of the step's counters, one per input and two more
+  bool goes_to_device = false;  // receive: only copies to the device read it, so it may lie there
+  std::string label;            // receive: "edge_7_w", for "what does this step wait for"
 };
 
 class Functions;

@@ -107,6 +107,7 @@ class ProgramStep {
   void run_kernel_async(int index);
   void copy_to_device(const Item& item);
   void copy_to_host(int index);
+  Tensor copy_from_peer(Device& peer, const Tensor& value) const;
   void hand_out_slow_segments();
   bool is_slow(int index) const;
   bool has_slow_work() const;

@@ -80,6 +80,7 @@ struct DeviceDescription {
   std::string type;  // "CPU", "GPU"
   int64_t memory_limit = 0;
   uint64_t incarnation = 0;
+  std::string problem = {};  // why it cannot be used (Device::problem); empty: it can
 };
 
 // INVALID_ARGUMENT, naming the feeds, unless there is one value per feed.

@@ -8,6 +8,7 @@
 #include "core/step_end.h"
 #include "core/work_clock.h"
 #include "runtime/node_error.h"
+#include "runtime/tape_recordings.h"
 #include "runtime/trace.h"
 
 namespace leat {
@@ -127,7 +128,10 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
     instructions_.push_back(bound);
   }
   wrap_instructions();
+  recordings_ = TapeRecordings::of(device_, *tape_, segment_);
 }
+
+TapeInstance::~TapeInstance() = default;
 
 void TapeInstance::use_arena(std::shared_ptr<Buffer> arena) {
   arena_ = std::move(arena);
@@ -218,6 +222,8 @@ void TapeInstance::run(std::span<const Tensor* const> inputs, std::span<Tensor* 
 
   if (times != nullptr) {
     run_instructions<true>(times);
+  } else if (recordings_ != nullptr) {
+    run_recordings();
   } else {
     run_instructions<false>(nullptr);
   }
@@ -275,6 +281,50 @@ void TapeInstance::run_instructions(std::vector<InstructionTimes>* times) {
 }
 
 template void TapeInstance::run_instructions<false>(std::vector<InstructionTimes>*);
+
+void TapeInstance::run_recordings() {
+  size_t next = 0;  // instruction
+  try {
+    if (std::exchange(has_moved_, false)) {
+      recordings_->use(device_addresses());
+    } else {
+      recordings_->use_again();
+    }
+    for (size_t s = 0; s < recordings_->stretches().size(); ++s) {
+      const auto& [begin, end, is_recorded, early] = recordings_->stretches()[s];
+      next = begin;
+      RecordedWork* const work = recordings_->work(s, [&, first = begin, last = end] {
+        for (size_t i = first; i < last; ++i)
+          tape_->instructions[i].function(tape_->arguments[i], instructions_[i].arguments);
+      });
+      if (work != nullptr) {
+        StepEnd::ask();
+        work->run();
+        for (const Tape::EarlyResult& each : early) hand_out(each);
+        continue;
+      }
+      for (; next < end; ++next)
+        instructions_[next].function(instructions_[next].bound, instructions_[next].arguments);
+    }
+  } catch (...) {
+    undo_assignments();
+    throw Error(status_at(*tape_->instructions[next].node, device_));
+  }
+}
+
+// Of the memory that kernels use, and that may move.
+std::vector<const void*> TapeInstance::device_addresses() const {
+  std::vector<const void*> out{in_arena_.bound};
+  const auto add = [&](const Outside& outside) {
+    if (!outside.uses.empty()) out.push_back(outside.bound);
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (!segment_.inputs[i].on_host) add(inputs_[i]);
+  for (const Outside& variable : variables_) add(variable);
+  for (size_t r = 0; r < results_.size(); ++r)
+    if (!tape_->results_memory[r].on_host) add(results_[r]);
+  return out;
+}
 
 // An Assign that lets any shape be is no part of a tape; what assigns a resource may change it.
 void TapeInstance::check_shape_stays(const Variable& variable, const Tape::VariableUse& use) {

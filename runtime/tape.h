@@ -20,6 +20,7 @@
 namespace leat {
 
 class NodeStates;
+class TapeRecordings;
 
 // Where an instruction finds or leaves a value.
 struct Address {
@@ -131,6 +132,7 @@ class TapeInstance {
  public:
   TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& program,
                const SegmentPlan& segment);
+  ~TapeInstance();
 
   const Tape& tape() const { return *tape_; }
   const std::shared_ptr<const Tape>& shared_tape() const { return tape_; }
@@ -201,6 +203,9 @@ class TapeInstance {
   static Tensor as_result(const Tensor& memory, const Tape::Result& result);
   template <bool traced>
   void run_instructions(std::vector<InstructionTimes>* times);
+  // With a device that repeats what it has recorded.
+  void run_recordings();
+  std::vector<const void*> device_addresses() const;
   void bind_variables();
   void bind_variable(size_t v);
   static void check_shape_stays(const Variable& variable, const Tape::VariableUse& use);
@@ -218,6 +223,7 @@ class TapeInstance {
       fail_beyond(outside.bytes, bytes);
     if (outside.bound == memory) return;
     outside.bound = memory;
+    has_moved_ = true;
     for (const auto& [position, offset] : outside.uses) pointers_[position] = memory + offset;
   }
   static size_t bytes_behind(const Tensor& tensor) {
@@ -241,6 +247,8 @@ class TapeInstance {
   std::vector<Tensor> replaced_;  // values of variables whose memory this run replaced
   bool has_replaced_ = false;
   bool was_used_ = false;
+  bool has_moved_ = true;  // something was bound to other memory since the last run
+  std::unique_ptr<TapeRecordings> recordings_;  // null: the device has none
   std::vector<void*> pointers_;
   std::vector<Bound> instructions_;
   // Kernels called through a wrapper: updates, where the tape asks whether its step has ended, and

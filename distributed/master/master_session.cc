@@ -85,7 +85,8 @@ PipelineOptions MasterSession::pipeline_options(const StepSignature& signature,
     for (const DeviceDescription& device : status.devices) {
       const DeviceType type = device_type_from_name(device.type);
       out.placement.devices.push_back({DeviceName::parse(device.name), type,
-                                       type == DeviceType::gpu ? status.gpu_kernels : nullptr});
+                                       type == DeviceType::gpu ? status.gpu_kernels : nullptr,
+                                       device.problem});
     }
   }
   DeviceName own = peers_->self.device_name();

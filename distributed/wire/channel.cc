@@ -1,4 +1,5 @@
 #include "distributed/wire/channel.h"
+#include "core/pinned_memory.h"
 
 #include <algorithm>
 #include <iterator>
@@ -80,7 +81,8 @@ void Channel::listen() {
 void Channel::send(int64_t step, int64_t edge, Tensor value, bool is_dead) {
   if (value.is_valid() && value.device() != nullptr && value.device()->type() != DeviceType::cpu &&
       value.bytes() > 0) {
-    const auto host = std::make_shared<Tensor>(value.dtype(), value.shape());
+    const auto host = std::make_shared<Tensor>(value.dtype(), value.shape(),
+                                               allocate_for_copy(*value.device(), value.bytes()));
     value.device()->copy_to_host(
         value.raw(), host->raw(), value.bytes(),
         [self = shared_from_this(), step, edge, value, host, is_dead](const Status& status) {

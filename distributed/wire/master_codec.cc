@@ -76,13 +76,18 @@ Recompute read_recompute(tensorflow::RewriterConfig::MemOptType type) {
   }
 }
 
+// TensorFlow has no option for it, but room for rewrites of others.
+constexpr std::string_view tensor_float_32 = "tensor_float_32";
+
 // TensorFlow's bfloat16 is for CPUs, since its GPUs have float16; here it is for both.
 MixedPrecision read_mixed_precision(const tensorflow::RewriterConfig& config) {
   using Config = tensorflow::RewriterConfig;
   if (config.auto_mixed_precision_onednn_bfloat16() == Config::ON) return MixedPrecision::bfloat16;
   if (config.auto_mixed_precision_cpu() == Config::ON) return MixedPrecision::float16;
-  return config.auto_mixed_precision() == Config::ON ? MixedPrecision::float16_on_gpus
-                                                     : MixedPrecision::nothing;
+  if (config.auto_mixed_precision() == Config::ON) return MixedPrecision::float16_on_gpus;
+  for (const auto& each : config.custom_optimizers())
+    if (each.name() == tensor_float_32) return MixedPrecision::tensor_float_32;
+  return MixedPrecision::nothing;
 }
 
 void write_mixed_precision(MixedPrecision format, tensorflow::RewriterConfig& config) {
@@ -96,6 +101,8 @@ void write_mixed_precision(MixedPrecision format, tensorflow::RewriterConfig& co
       return config.set_auto_mixed_precision_cpu(Config::ON);
     case MixedPrecision::float16_on_gpus:
       return config.set_auto_mixed_precision(Config::ON);
+    case MixedPrecision::tensor_float_32:
+      return config.add_custom_optimizers()->set_name(std::string(tensor_float_32));
   }
 }
 
@@ -190,15 +197,21 @@ RunMetadata read_metadata(const tensorflow::RunMetadata& proto) {
   return out;
 }
 
+// A DeviceAttributes has no field for it.
+const std::string problem_mark = "out of use: ";
+
 void write_device(const DeviceDescription& device, tensorflow::DeviceAttributes& proto) {
   proto.set_name(device.name);
   proto.set_device_type(device.type);
   proto.set_memory_limit(device.memory_limit);
   proto.set_incarnation(device.incarnation);
+  if (!device.problem.empty()) proto.set_physical_device_desc(problem_mark + device.problem);
 }
 
 DeviceDescription read_device(const tensorflow::DeviceAttributes& proto) {
-  return {proto.name(), proto.device_type(), proto.memory_limit(), proto.incarnation()};
+  const std::string& text = proto.physical_device_desc();
+  return {proto.name(), proto.device_type(), proto.memory_limit(), proto.incarnation(),
+          text.starts_with(problem_mark) ? text.substr(problem_mark.size()) : ""};
 }
 
 }  // namespace leat

@@ -148,7 +148,7 @@ WorkerStatus Worker::current_status() const {
       out.gpu_kernels = std::make_shared<KernelTable>(kernel_table(DeviceType::gpu));
     out.devices.push_back({device->name().to_string(),
                            std::string(device_type_name(device->type())), device->memory_limit(),
-                           options_.incarnation});
+                           options_.incarnation, device->problem()});
   }
   if (options_.exchange.sent_bytes) out.sent_bytes = options_.exchange.sent_bytes();
   if (options_.exchange.links) out.links = options_.exchange.links();

@@ -85,6 +85,7 @@ void write(const std::vector<DeviceDescription>& devices, DeviceList* out) {
     copy.set_name(device.name);
     copy.set_type(device.type);
     copy.set_memory_limit(device.memory_limit);
+    copy.set_problem(device.problem);
   }
 }
 
@@ -92,7 +93,8 @@ std::vector<DeviceDescription> read(const DeviceList& devices, uint64_t incarnat
   std::vector<DeviceDescription> out;
   for (const Device& device : devices) {
     DeviceName::parse(device.name());  // it is one
-    out.push_back({device.name(), device.type(), device.memory_limit(), incarnation});
+    out.push_back(
+        {device.name(), device.type(), device.memory_limit(), incarnation, device.problem()});
   }
   return out;
 }

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "graph/endpoint.h"
 #include "graph/fused.h"
@@ -75,12 +77,32 @@ bool has_rows_of(const Shape& a, const Shape& b) {
   return shorter.rank() == axes || longer[axes] == 1 || shorter[axes] == 1;
 }
 
+bool has_kernel_for_fused(const DeviceSpec& gpu) {
+  if (gpu.kernels != nullptr) return gpu.kernels->contains("_Fused");
+  const std::vector<Kernel>& own = op_named("_Fused").kernels;
+  return std::any_of(own.begin(), own.end(),
+                     [](const Kernel& kernel) { return kernel.device == DeviceType::gpu; });
+}
+
+// The GPUs where nodes are fused.
+std::set<std::string> fusing(const std::vector<DeviceSpec>& devices) {
+  std::set<std::string> out;
+  for (const DeviceSpec& device : devices) {
+    if (device.type == DeviceType::gpu && has_kernel_for_fused(device))
+      out.insert(device.name.to_string());
+  }
+  return out;
+}
+
 class Fusion {
  public:
-  Fusion(Graph& graph, const KeptNames& kept, std::string_view default_type)
+  // `device`: that of nodes without one.
+  Fusion(Graph& graph, const KeptNames& kept, const std::set<std::string>& gpus,
+         const DeviceName& device)
       : graph_(graph),
         kept_(kept),
-        default_type_(default_type),
+        gpus_(gpus),
+        device_(device),
         dead_together_(graph),
         gradients_(graph),
         rules_(graph.size()),
@@ -111,12 +133,17 @@ class Fusion {
   bool is_candidate(const Node& node) const {
     if (node.op->name.starts_with('_') || !node.control_inputs.empty()) return false;
     if (kept_.contains(node) && node.num_outputs() != 1) return false;
-    const std::string_view type =
-        node.assigned_device->type ? std::string_view(*node.assigned_device->type) : default_type_;
-    return type == "CPU";
+    const DeviceName& device = device_of(node);
+    if (device.type == "CPU") return true;
+    return device.type == "GPU" && gpus_.contains(device.to_string()) && gains_on_gpus(node);
+  }
+  const DeviceName& device_of(const Node& node) const {
+    return node.assigned_device->type ? *node.assigned_device : device_;
   }
 
-  static bool is_small(const std::vector<Node*>& group) {
+  // On a GPU every launch less is a gain.
+  bool is_small(const std::vector<Node*>& group) const {
+    if (device_of(*group[0]).type == "GPU") return false;
     for (const Node* node : group) {
       for (const OutputSpec& output : node->outputs) {
         const int64_t elements = output.shape.elements();
@@ -225,7 +252,7 @@ class Fusion {
       const int root = root_of(node->id);
       if (sizes[root] > 1) members_[root].push_back(node.get());
     }
-    std::erase_if(members_, [](const auto& group) { return is_small(group.second); });
+    std::erase_if(members_, [&](const auto& group) { return is_small(group.second); });
     return !members_.empty();
   }
 
@@ -435,7 +462,8 @@ class Fusion {
 
   Graph& graph_;
   const KeptNames& kept_;
-  const std::string_view default_type_;
+  const std::set<std::string>& gpus_;
+  const DeviceName device_;
   const DeadTogether dead_together_;
   const GradientNodes gradients_;
   std::vector<RowRule> rules_;  // by id, as all of these
@@ -450,8 +478,8 @@ class Fusion {
 // The parts of a loop, which run on its device.
 class LoopFusion {
  public:
-  LoopFusion(Node& loop, std::string_view device_type)
-      : loop_(loop), type_(device_type), parts_(loop) {}
+  LoopFusion(Node& loop, const std::set<std::string>& gpus, const DeviceName& device)
+      : loop_(loop), gpus_(gpus), device_(device), parts_(loop) {}
 
   void run() {
     find_shapes();
@@ -495,29 +523,33 @@ class LoopFusion {
     set_shapes(part);
     const StepSignature signature{.fetches = std::move(endpoints)};
     const KeptNames kept(part, signature);
-    bool has_changed = Fusion(part, kept, type_).run();
+    bool has_changed = Fusion(part, kept, gpus_, device_).run();
     for (const auto& node : part.nodes()) {
       if (node->is("_Feed")) node->attrs["shape"] = Shape::unknown();
       if (!node->is("_Loop")) continue;
-      LoopFusion(*node, type_).run();
+      LoopFusion(*node, gpus_, device_).run();
       has_changed = true;
     }
     if (has_changed) loop_.attrs[std::string(attr)] = to_graph_def(part);
   }
 
   Node& loop_;
-  const std::string_view type_;
+  const std::set<std::string>& gpus_;
+  const DeviceName& device_;
   LoopParts parts_;
   std::vector<Shape> shapes_;  // of the variables
 };
 
 }  // namespace
 
-bool fuse(Graph& graph, const StepSignature& signature) {
+bool fuse(Graph& graph, const StepSignature& signature, const std::vector<DeviceSpec>& devices) {
   const KeptNames kept(graph, signature);
-  const bool has_changed = Fusion(graph, kept, "").run();
+  const std::set<std::string> gpus = fusing(devices);
+  const bool has_changed = Fusion(graph, kept, gpus, {}).run();
   for (const auto& node : graph.nodes()) {
-    if (node->is("_Loop") && node->assigned_device->type == "CPU") LoopFusion(*node, "CPU").run();
+    const DeviceName& device = *node->assigned_device;
+    if (node->is("_Loop") && (device.type == "CPU" || gpus.contains(device.to_string())))
+      LoopFusion(*node, gpus, device).run();
   }
   return has_changed;
 }

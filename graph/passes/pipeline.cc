@@ -98,7 +98,7 @@ PassResult run_spread_loops(Graph& graph, StepContext& step) {
 
 PassResult run_fuse(Graph& graph, StepContext& step) {
   if (step.options.simplify == Simplify::nothing || !step.options.fuse) return PassResult::skipped;
-  return changed_if(fuse(graph, step.signature));
+  return changed_if(fuse(graph, step.signature, step.options.placement.devices));
 }
 
 PassResult run_recompute(Graph& graph, StepContext& step) {

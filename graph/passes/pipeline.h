@@ -31,6 +31,7 @@ struct DeviceSpec {
   DeviceType type = DeviceType::cpu;
   // Of a GPU of another process, which may have other kernels than this one; null: this one's.
   std::shared_ptr<const KernelTable> kernels = {};
+  std::string problem = {};  // why nothing may be placed there; errors name it
 };
 
 struct PlacementOptions {
@@ -180,9 +181,10 @@ bool mixed_precision(Graph& graph, const StepSignature& signature, MixedPrecisio
 // edges between the parts of these loops to `edges`. `graph` must be placed.
 bool spread_loops(Graph& graph, std::vector<CutEdge>& edges);
 // Makes one `_Fused` node (graph/fused.h) of connected nodes on a CPU that go through elements or
-// rows one by one: in the step, and in its loops. Endpoints named in the signature keep their
-// names. `graph` must be placed. False if the step has nothing to fuse.
-bool fuse(Graph& graph, const StepSignature& signature);
+// rows one by one: in the step, and in its loops; and on those GPUs of `devices` that have a kernel
+// for it, of what gains there. Endpoints named in the signature keep their names. `graph` must be
+// placed. False if the step has nothing to fuse.
+bool fuse(Graph& graph, const StepSignature& signature, const std::vector<DeviceSpec>& devices);
 // Lets the backward part of a training step read copies of forward nodes, which run when it gets
 // there, instead of values that would be kept until then. The backward part is what has a part
 // "gradients" or "gradients_1" of its name, as gradients() and TensorFlow write it, and what

@@ -54,6 +54,8 @@ std::string PlacementErrors::device_list() const {
   for (size_t i = 0; i < devices_.size() && i < 16; ++i)
     out += concat(i == 0 ? "" : ", ", devices_[i].name);
   if (devices_.size() > 16) out += concat(", and ", devices_.size() - 16, " more");
+  for (const DeviceSpec& device : lost_)
+    out += concat("\n  out of use: ", device.name, ": ", device.problem);
   return out;
 }
 

@@ -13,10 +13,10 @@ namespace leat {
 
 class PlacementErrors {
  public:
-  // All are kept by reference.
-  PlacementErrors(const std::vector<DeviceSpec>& devices, const DeviceKinds& kinds,
-                  const Colocation& ties)
-      : devices_(devices), kinds_(kinds), ties_(ties) {}
+  // All but the lost devices are kept by reference.
+  PlacementErrors(const std::vector<DeviceSpec>& devices, std::vector<DeviceSpec> lost,
+                  const DeviceKinds& kinds, const Colocation& ties)
+      : devices_(devices), lost_(std::move(lost)), kinds_(kinds), ties_(ties) {}
 
   // `node` and the set's asker request devices that exclude each other.
   PlacementError opposite_requests(const PlacementSet& set, const Node& node) const;
@@ -33,6 +33,7 @@ class PlacementErrors {
   std::string device_list() const;
 
   const std::vector<DeviceSpec>& devices_;
+  const std::vector<DeviceSpec> lost_;
   const DeviceKinds& kinds_;
   const Colocation& ties_;
 };

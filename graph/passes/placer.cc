@@ -29,8 +29,16 @@ DeviceName without_type(DeviceName name) {
   return name;
 }
 
+std::vector<DeviceSpec> lost(const PlacementOptions& options) {
+  std::vector<DeviceSpec> devices = options.devices;
+  std::erase_if(devices, [](const DeviceSpec& device) { return device.problem.empty(); });
+  return devices;
+}
+
+// Those that can be used, best first.
 std::vector<DeviceSpec> ranked(const PlacementOptions& options) {
   std::vector<DeviceSpec> devices = options.devices;
+  std::erase_if(devices, [](const DeviceSpec& device) { return !device.problem.empty(); });
   const DeviceName dialled = options.default_device.task_name();
   const DeviceType preferred = options.gpus == Gpus::avoid ? DeviceType::cpu : DeviceType::gpu;
   const auto rank = [&](const DeviceSpec& device) {
@@ -55,7 +63,7 @@ class Placement {
         names_(devices_.size()),
         kinds_(devices_),
         ties_(graph),
-        errors_(devices_, kinds_, ties_) {
+        errors_(devices_, lost(options), kinds_, ties_) {
     check(!devices_.empty(), "there is no device to place the graph on");
     for (size_t i = 0; i < devices_.size(); ++i) names_[i] = devices_[i].name;
     make_sets();

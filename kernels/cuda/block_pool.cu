@@ -94,8 +94,9 @@ class BlockPool::All {
   std::vector<BlockPool*> pools_;
 };
 
-BlockPool::BlockPool(int ordinal, const char* kind, Allocate allocate, Free free)
-    : ordinal_(ordinal), kind_(kind), allocate_(allocate), free_(free) {
+BlockPool::BlockPool(int ordinal, const char* kind, Allocate allocate, Free free,
+                     cudaStream_t users)
+    : ordinal_(ordinal), kind_(kind), allocate_(allocate), free_(free), users_(users) {
   All::instance().add(this);
 }
 
@@ -139,7 +140,7 @@ void* BlockPool::take(size_t bytes) {
 
 void* BlockPool::find_unused(size_t bytes) {
   const std::lock_guard lock(mutex_);
-  const auto fit = unused_.lower_bound(bytes);
+  const auto fit = unused_.lower_bound({bytes, nullptr});
   if (fit == unused_.end() || fit->first > bytes + bytes / 4) return nullptr;
   const auto [size, block] = *fit;
   unused_.erase(fit);
@@ -152,17 +153,48 @@ void* BlockPool::hand_out(void* block, size_t bytes) {
   entry.bytes = bytes;
   entry.use = owner == nullptr ? MemoryUse::other : owner->use();
   entry.name = owner == nullptr ? std::string_view() : owner->name();
+  entry.is_untouched = std::exchange(entry.is_recorded, false) && entry.use == MemoryUse::copy;
   return block;
 }
 
 void BlockPool::give_back(void* block) {
   const std::lock_guard lock(mutex_);
-  unused_.emplace(blocks_.at(block).bytes, block);
+  Block& entry = blocks_.at(block);
+  if (entry.use == MemoryUse::copy && users_ != nullptr) {
+    (void)cudaSetDevice(ordinal_);
+    if (entry.end_of_use == nullptr)
+      (void)cudaEventCreateWithFlags(&entry.end_of_use, cudaEventDisableTiming);
+    entry.is_recorded =
+        entry.end_of_use != nullptr && cudaEventRecord(entry.end_of_use, users_) == cudaSuccess;
+  }
+  unused_.emplace(entry.bytes, block);
+}
+
+cudaEvent_t BlockPool::end_of_use(void* block) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(block);
+  if (found == blocks_.end()) return nullptr;
+  return std::exchange(found->second.is_untouched, false) ? found->second.end_of_use : nullptr;
+}
+
+void BlockPool::end_of_stream() {
+  const std::lock_guard lock(mutex_);
+  users_ = nullptr;
+}
+
+bool BlockPool::has(const void* address) {
+  const std::lock_guard lock(mutex_);
+  auto next = blocks_.upper_bound(address);
+  if (next == blocks_.begin()) return false;
+  const auto& [begin, block] = *--next;
+  return static_cast<const char*>(address) < static_cast<const char*>(begin) + block.bytes;
 }
 
 void BlockPool::release_unused() {
   const std::lock_guard lock(mutex_);
   for (const auto& [bytes, block] : unused_) {
+    if (const cudaEvent_t event = blocks_.at(block).end_of_use; event != nullptr)
+      (void)cudaEventDestroy(event);
     blocks_.erase(block);
     (void)free_(block);
   }

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "core/memory_owner.h"
 
@@ -17,20 +19,31 @@ class BlockPool {
  public:
   using Allocate = cudaError_t (*)(void** block, size_t bytes);
   using Free = cudaError_t (*)(void* block);
-  // `kind` as errors name it: "device".
-  BlockPool(int ordinal, const char* kind, Allocate allocate, Free free);
+  // `kind` as errors name it: "device". `users`: the stream of the work that uses the blocks.
+  BlockPool(int ordinal, const char* kind, Allocate allocate, Free free,
+            cudaStream_t users = nullptr);
   ~BlockPool();
+  // The stream is about to end. Blocks may come back later.
+  void end_of_stream();
 
   // For the thread's MemoryOwner. If there is too little, all pools of this process give up what
   // they keep of the GPU's memory of this kind; RESOURCE_EXHAUSTED says who has how much.
   void* take(size_t bytes);
   void give_back(void* block);
+  // The end of the work that used the block before it was handed out for copied values, if nothing
+  // has been copied there since; else null: all that the stream has got may use it.
+  cudaEvent_t end_of_use(void* block);
+  // Whether an address lies in one of its blocks.
+  bool has(const void* address);
 
  private:
   struct Block {
     size_t bytes;
     MemoryUse use = MemoryUse::other;
     std::string name = {};  // of the variable
+    cudaEvent_t end_of_use = nullptr;
+    bool is_recorded = false;  // the event, when the block was given back
+    bool is_untouched = false;
   };
 
   class Usage;
@@ -45,9 +58,12 @@ class BlockPool {
   const char* const kind_;
   const Allocate allocate_;
   const Free free_;
+  cudaStream_t users_;
   std::mutex mutex_;
-  std::multimap<size_t, void*> unused_;
-  std::map<void*, Block> blocks_;  // all
+  // The lowest of the smallest that fit is taken: steps that want the same get the same, so that
+  // what was recorded for its addresses serves them all.
+  std::set<std::pair<size_t, void*>> unused_;
+  std::map<const void*, Block> blocks_;  // all
 };
 
 }  // namespace leat::cuda

@@ -97,16 +97,17 @@ size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 template <class T>
 class Call {
  public:
-  Call(Device& device, ConvolutionPass pass, DType dtype, const ConvolutionRequest& request)
+  Call(const KernelRequest& kernel, ConvolutionPass pass, const ConvolutionRequest& request)
       : pass_(pass), a_(request.a), b_(request.b) {
     const Convolution& c = request.extents;
-    LibraryConvolutionShape shape{.dtype = dtype,
+    LibraryConvolutionShape shape{.dtype = kernel.outputs[0].dtype,
                                   .axes = c.is_of_images() ? 2 : 3,
                                   .batch = c.batch,
                                   .in_channels = c.in_channels,
                                   .out_channels = c.out_channels,
                                   .groups = c.groups,
-                                  .channels_first = c.channels_first};
+                                  .channels_first = c.channels_first,
+                                  .takes_tf32 = kernel.node.has("_tf32")};
     const std::array<const Window*, 3> windows = {&c.planes, &c.height, &c.width};
     int64_t x = c.batch * c.in_channels, padded = x;
     for (size_t i = 0; i < 3; ++i) {
@@ -126,7 +127,7 @@ class Call {
     x_ = x;
     padded_ = padded;
     filter_ = {c.taps(), c.depth(), c.out_channels, c.channels_first};
-    library_ = make_library_convolution(device, pass, shape);
+    library_ = make_library_convolution(kernel.device, pass, shape);
     padded_at_ = aligned(static_cast<size_t>(filter_elements()) * sizeof(T));
     library_at_ =
         padded_at_ + (has_borders_ ? aligned(static_cast<size_t>(padded_) * sizeof(T)) : 0);
@@ -186,7 +187,7 @@ class Call {
 
 template <class T>
 BoundKernel bind(const KernelRequest& request, ConvolutionPass pass, const ConvolutionRequest& c) {
-  Call<T> call(request.device, pass, request.outputs[0].dtype, c);
+  Call<T> call(request, pass, c);
   const size_t workspace = call.workspace_bytes();
   return BoundKernel::of(std::move(call)).with_workspace(workspace);
 }

@@ -45,8 +45,8 @@ struct TypesOf {
   cublasComputeType_t compute;
 };
 
-TypesOf types_of(DType dtype) {
-  switch (dtype) {
+TypesOf types_of(const ProductShape& shape) {
+  switch (shape.dtype) {
     case DType::f64:
       return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
     case DType::f16:
@@ -54,7 +54,8 @@ TypesOf types_of(DType dtype) {
     case DType::bf16:
       return {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
     default:
-      return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+      return {CUDA_R_32F, CUDA_R_32F,
+              shape.takes_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F};
   }
 }
 
@@ -63,12 +64,13 @@ TypesOf types_of(DType dtype) {
 class Description {
  public:
   explicit Description(const ProductShape& shape)
-      : types_(types_of(shape.dtype)), batch_(static_cast<int32_t>(shape.batch)) {
+      : types_(types_of(shape)), batch_(static_cast<int32_t>(shape.batch)) {
     check(shape.batch <= INT32_MAX, "cuBLASLt: ", shape.batch, " products in one batch");
     check_blas(cublasLtMatmulDescCreate(&operation_, types_.compute, types_.scale),
                "cublasLtMatmulDescCreate");
     set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (shape.has_bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     first_ = layout(shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n,
                     shape.stride_b);
     second_ = layout(shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k,
@@ -114,6 +116,11 @@ class Description {
     const bool wide = types_.scale == CUDA_R_64F;
     const void* one = wide ? static_cast<const void*>(&one_double) : &one_float;
     const void* zero = wide ? static_cast<const void*>(&zero_double) : &zero_float;
+    std::unique_lock<std::mutex> lock;
+    if (operands.bias != nullptr) {  // it is part of the description
+      lock = std::unique_lock(mutex_);
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+    }
     check_blas(cublasLtMatmul(handle, operation_, one, operands.b, first_, operands.a, second_,
                               zero, operands.out, product_, operands.out, product_, &algorithm.algo,
                               workspace, algorithm.workspaceSize, stream),
@@ -122,7 +129,7 @@ class Description {
 
  private:
   template <class T>
-  void set(cublasLtMatmulDescAttributes_t attribute, T value) {
+  void set(cublasLtMatmulDescAttributes_t attribute, T value) const {
     check_blas(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof value),
                "cublasLtMatmulDescSetAttribute");
   }
@@ -140,6 +147,7 @@ class Description {
     return out;
   }
 
+  mutable std::mutex mutex_;
   TypesOf types_;
   int32_t batch_;
   cublasLtMatmulDesc_t operation_ = nullptr;
@@ -154,12 +162,15 @@ class CublasProduct : public Product {
     aligned_ = description_.algorithm(handle_, usual_alignment);
     any_ = description_.algorithm(handle_, element);
     if (!aligned_) aligned_ = any_;
-    check_internal(aligned_.has_value(), "cuBLASLt has no algorithm for a product of ", shape.m,
-                   " x ", shape.k, " and ", shape.k, " x ", shape.n, " in ", shape.dtype);
+    check_internal(aligned_.has_value() || shape.has_bias,
+                   "cuBLASLt has no algorithm for a product of ", shape.m, " x ", shape.k, " and ",
+                   shape.k, " x ", shape.n, " in ", shape.dtype);
     // Strides of a batch may lead from an aligned matrix to one that is not.
     for (const int64_t stride : {shape.stride_a, shape.stride_b, shape.stride_out})
       strides_are_aligned_ = strides_are_aligned_ && stride * element % usual_alignment == 0;
   }
+
+  bool has_algorithm() const { return aligned_.has_value() && any_.has_value(); }
 
   size_t workspace_bytes() const override {
     return std::max(aligned_->workspaceSize, any_ ? any_->workspaceSize : 0);
@@ -186,7 +197,9 @@ class CublasProduct : public Product {
 }  // namespace
 
 std::unique_ptr<Product> make_product(Device& device, const ProductShape& shape) {
-  return std::make_unique<CublasProduct>(device, shape);
+  auto product = std::make_unique<CublasProduct>(device, shape);
+  if (shape.has_bias && !product->has_algorithm()) return nullptr;
+  return product;
 }
 
 }  // namespace leat

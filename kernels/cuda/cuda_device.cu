@@ -6,26 +6,33 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "core/memory_owner.h"
+#include "core/pinned_memory.h"
 #include "core/work_clock.h"
 #include "kernels/cuda/block_pool.cuh"
+#include "kernels/cuda/recording.cuh"
 
 namespace leat {
+
+void* CudaStream::native() const { return cuda::present_stream(*this); }
 
 cudaStream_t cuda_stream(const Stream& stream) {
   const auto& own = static_cast<const CudaStream&>(stream);
   cuda::check_cuda(cudaSetDevice(own.ordinal()), "cudaSetDevice");
-  return own.handle();
+  return cuda::present_stream(own);
 }
 
 namespace {
@@ -210,24 +217,79 @@ class EventClock : public WorkClock {
   std::vector<cudaEvent_t> events_;  // the first: the start
 };
 
-class CudaDevice : public Device, public HasWorkClock {
+// Whether the user wants graphs: LEAT_CUDA_GRAPHS=0 launches kernels one by one, which shows which
+// of them fails.
+bool wants_graphs() {
+  const char* const text = std::getenv("LEAT_CUDA_GRAPHS");
+  return text == nullptr || std::string_view(text) != "0";
+}
+
+// An event that is forgotten once it has been recorded and waited for.
+class PassingEvent {
+ public:
+  // The present device's.
+  PassingEvent() {
+    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+  }
+  ~PassingEvent() { (void)cudaEventDestroy(event_); }  // after it has happened
+  PassingEvent(const PassingEvent&) = delete;
+  void record(cudaStream_t stream) {
+    check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord");
+  }
+  void hold(cudaStream_t stream) {
+    check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// Lets the present device read the other's memory by itself, where the machine can. Where it
+// cannot, CUDA copies through the host.
+void allow_access(int ordinal, int peer) {
+  static std::mutex mutex;
+  static auto* const asked = new std::set<std::pair<int, int>>;
+  const std::lock_guard lock(mutex);
+  if (!asked->insert({ordinal, peer}).second) return;
+  int can = 0;
+  if (cudaDeviceCanAccessPeer(&can, ordinal, peer) == cudaSuccess && can != 0)
+    (void)cudaDeviceEnablePeerAccess(peer, 0);
+  (void)cudaGetLastError();
+}
+
+class CudaDevice : public Device,
+                   public HasWorkClock,
+                   public HasWorkRecorder,
+                   public HasPinnedMemory {
  public:
   CudaDevice(const DeviceName& name, int ordinal)
       : Device(name, DeviceType::gpu),
         ordinal_(ordinal),
         stream_(ordinal, make_stream(ordinal)),
+        uploads_(ordinal, make_stream(ordinal)),
         memory_(std::make_shared<BlockPool>(
             ordinal, "device", [](void** block, size_t bytes) { return cudaMalloc(block, bytes); },
-            cudaFree)),
-        pinned_(
+            cudaFree, stream_.handle())),
+        pinned_(std::make_shared<BlockPool>(
             ordinal, "pinned host",
-            [](void** block, size_t bytes) { return cudaMallocHost(block, bytes); }, cudaFreeHost),
+            [](void** block, size_t bytes) { return cudaMallocHost(block, bytes); }, cudaFreeHost)),
         completions_(ordinal) {
     check_cuda(cudaGetDeviceProperties(&properties_, ordinal), "cudaGetDeviceProperties");
   }
-  ~CudaDevice() override { (void)cudaStreamSynchronize(stream_.handle()); }
+  ~CudaDevice() override {
+    memory_->end_of_stream();
+    (void)cudaStreamSynchronize(stream_.handle());
+    (void)cudaStreamSynchronize(uploads_.handle());
+  }
 
   int64_t memory_limit() const override { return static_cast<int64_t>(properties_.totalGlobalMem); }
+
+  std::string problem() const override {
+    (void)cudaSetDevice(ordinal_);
+    const cudaError_t error = cudaStreamQuery(stream_.handle());
+    (void)cudaGetLastError();
+    return ends_use(error) ? explain(ordinal_, error_text(error), error) : "";
+  }
 
   // Everything runs in order on one stream, so a block that is given back may be handed out at
   // once, even if work that uses it is still enqueued.
@@ -241,25 +303,57 @@ class CudaDevice : public Device, public HasWorkClock {
     return std::make_unique<EventClock>(ordinal_, stream_.handle());
   }
 
+  std::unique_ptr<WorkRecording> start_recording() override {
+    return wants_graphs() ? cuda::start_recording(stream_) : nullptr;
+  }
+
+  std::shared_ptr<Buffer> allocate_pinned(size_t bytes) override {
+    return std::make_shared<Buffer>(pinned_->take(bytes), bytes,
+                                    [pinned = pinned_](void* block) { pinned->give_back(block); });
+  }
+
   // Through pinned memory: a copy from or to pageable memory would make the calling thread wait.
   void copy_from_host(const void* host, void* device, size_t bytes, Done done) override {
     if (bytes == 0) return when_finished(std::move(done));
+    if (pinned_->has(host)) return upload(host, device, bytes, std::move(done));
     const Pinned pinned = take_pinned(bytes);
     std::memcpy(pinned.get(), host, bytes);
-    copy(pinned.get(), device, bytes, cudaMemcpyHostToDevice);
-    when_copied([pinned, done = std::move(done)](const Status& status) { done(status); });
+    upload(pinned.get(), device, bytes,
+           [pinned, done = std::move(done)](const Status& status) { done(status); });
   }
   void copy_to_host(const void* device, void* host, size_t bytes, Done done) override {
     if (bytes == 0) return when_finished(std::move(done));
+    if (pinned_->has(host)) {
+      copy(device, host, bytes, cudaMemcpyDeviceToHost);
+      return when_copied(stream_, std::move(done));
+    }
     const Pinned pinned = take_pinned(bytes);
     copy(device, pinned.get(), bytes, cudaMemcpyDeviceToHost);
-    when_copied([pinned, host, bytes, done = std::move(done)](const Status& status) {
+    when_copied(stream_, [pinned, host, bytes, done = std::move(done)](const Status& status) {
       if (status.is_ok()) std::memcpy(host, pinned.get(), bytes);
       done(status);
     });
   }
   void copy_within(const void* from, void* to, size_t bytes) override {
     if (bytes > 0 && from != to) copy(from, to, bytes, cudaMemcpyDeviceToDevice);
+  }
+  bool copy_from_peer(Device& peer, const void* from, void* to, size_t bytes) override {
+    auto* const other = dynamic_cast<CudaDevice*>(&peer);
+    if (other == nullptr) return false;
+    if (bytes == 0) return true;
+    const cudaStream_t own = stream_.handle(), its = other->stream_.handle();
+    check_cuda(cudaSetDevice(other->ordinal_), "cudaSetDevice");
+    PassingEvent is_there;
+    is_there.record(its);
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    allow_access(ordinal_, other->ordinal_);
+    is_there.hold(own);
+    check_cuda(cudaMemcpyPeerAsync(to, ordinal_, from, other->ordinal_, bytes, own),
+               "cudaMemcpyPeerAsync");
+    PassingEvent is_copied;
+    is_copied.record(own);
+    is_copied.hold(its);
+    return true;
   }
   void when_finished(Done done) override {
     check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
@@ -270,30 +364,55 @@ class CudaDevice : public Device, public HasWorkClock {
   // Goes back to its pool with the last copy of the handle, whoever throws before.
   using Pinned = std::shared_ptr<void>;
   Pinned take_pinned(size_t bytes) {
-    return {pinned_.take(bytes), [this](void* block) { pinned_.give_back(block); }};
+    return {pinned_->take(bytes), [this](void* block) { pinned_->give_back(block); }};
   }
 
   // `done` holds pinned memory that a copy on the stream uses.
-  void when_copied(Done done) {
+  void when_copied(CudaStream& stream, Done done) {
     try {
-      when_finished(std::move(done));
+      check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+      completions_.call_after(stream.handle(), std::move(done));
     } catch (...) {
-      (void)cudaStreamSynchronize(stream_.handle());  // else others get it while it is copied
+      (void)cudaStreamSynchronize(stream.handle());  // else others get it while it is copied
       throw;
     }
   }
 
-  void copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind) {
+  // Large copies run beside the work of the step before, if that does not use the memory. To all
+  // others it looks as if they were in the order of the compute stream.
+  void upload(const void* host, void* device, size_t bytes, Done done) {
+    constexpr size_t large = 256 << 10;
+    if (bytes < large) {
+      copy(host, device, bytes, cudaMemcpyHostToDevice);
+      return when_copied(stream_, std::move(done));
+    }
     check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
-    check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream_.handle()), "cudaMemcpyAsync");
+    const cudaStream_t uploads = uploads_.handle();
+    if (const cudaEvent_t end_of_use = memory_->end_of_use(device); end_of_use != nullptr) {
+      check_cuda(cudaStreamWaitEvent(uploads, end_of_use, 0), "cudaStreamWaitEvent");
+    } else {
+      PassingEvent now;
+      now.record(stream_.handle());
+      now.hold(uploads);
+    }
+    check_cuda(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, uploads),
+               "cudaMemcpyAsync");
+    PassingEvent is_there;
+    is_there.record(uploads);
+    is_there.hold(stream_.handle());
+    when_copied(uploads_, std::move(done));
+  }
+
+  void copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind) {
+    check_cuda(cudaMemcpyAsync(to, from, bytes, kind, cuda_stream(stream_)), "cudaMemcpyAsync");
   }
 
   const int ordinal_;
   cudaDeviceProp properties_{};
-  CudaStream stream_;
+  CudaStream stream_, uploads_;
   std::shared_ptr<BlockPool> memory_;  // shared with the buffers, which may be the last to go
-  BlockPool pinned_;
-  CompletionThread completions_;  // last: its callbacks use the others
+  std::shared_ptr<BlockPool> pinned_;  // this one, too
+  CompletionThread completions_;       // last: its callbacks use the others
 };
 
 }  // namespace

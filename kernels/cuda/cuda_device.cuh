@@ -17,7 +17,8 @@ class CudaStream : public Stream {
     (void)cudaSetDevice(ordinal_);
     (void)cudaStreamDestroy(handle_);
   }
-  void* native() const override { return handle_; }
+  // Where this thread enqueues now: the handle, or while it records, the stream of the recording.
+  void* native() const override;
   int ordinal() const { return ordinal_; }
   cudaStream_t handle() const { return handle_; }
 

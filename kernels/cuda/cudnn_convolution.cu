@@ -141,11 +141,12 @@ class CudnnConvolution : public LibraryConvolution {
                 "cudnnSetConvolutionNdDescriptor");
     check_cudnn(cudnnSetConvolutionGroupCount(convolution_, as_int(shape.groups)),
                 "cudnnSetConvolutionGroupCount");
-    // f32 is computed as f32: CUDNN_DEFAULT_MATH would take TF32, with 10 bits of precision.
+    // f32 is computed as f32, unless asked for: CUDNN_DEFAULT_MATH takes TF32.
     const bool is_half = shape.dtype == DType::f16 || shape.dtype == DType::bf16;
-    check_cudnn(
-        cudnnSetConvolutionMathType(convolution_, is_half ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH),
-        "cudnnSetConvolutionMathType");
+    const cudnnMathType_t math = is_half            ? CUDNN_TENSOR_OP_MATH
+                                 : shape.takes_tf32 ? CUDNN_DEFAULT_MATH
+                                                    : CUDNN_FMA_MATH;
+    check_cudnn(cudnnSetConvolutionMathType(convolution_, math), "cudnnSetConvolutionMathType");
   }
 
   // The fastest, by cuDNN's heuristics, whose workspace is not excessive.

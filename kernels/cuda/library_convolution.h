@@ -26,6 +26,7 @@ struct LibraryConvolutionShape {
   std::array<Axis, 3> axis;  // the first `axes`, outermost first
   int64_t batch = 1, in_channels = 1, out_channels = 1, groups = 1;
   bool channels_first = false;
+  bool takes_tf32 = false;  // of f32: operands may be rounded to TensorFloat-32
 };
 
 // All that is chosen once for a shape. Thread-safe.

@@ -25,7 +25,8 @@ BoundKernel prepare(const KernelRequest& request) {
                                     .n = out[1],
                                     .k = a[transpose_a ? 0 : 1],
                                     .transpose_a = transpose_a,
-                                    .transpose_b = request.attr<bool>("transpose_b")});
+                                    .transpose_b = request.attr<bool>("transpose_b"),
+                                    .takes_tf32 = request.node.has("_tf32")});
   return BoundKernel::of([product](const Arguments& arguments) {
            product->run({arguments.inputs[0], arguments.inputs[1], arguments.outputs[0]},
                         arguments.workspace, *arguments.stream);
@@ -87,7 +88,8 @@ BoundKernel prepare_batch(const KernelRequest& request) {
                          .n = out[out.rank() - 1],
                          .k = x[x.rank() - (transpose_x ? 2 : 1)],
                          .transpose_a = transpose_x,
-                         .transpose_b = request.attr<bool>("adj_y")};
+                         .transpose_b = request.attr<bool>("adj_y"),
+                         .takes_tf32 = request.node.has("_tf32")};
   if (one.k == 0) return cuda::bind_zeros(request.outputs[0]);
   const Shape batch = batch_of(out);
   const std::vector<Run> runs = plan_runs(request.device, one, matrices_of(batch_of(x), batch),

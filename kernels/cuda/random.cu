@@ -11,9 +11,15 @@ namespace {
 
 // ---- Where the generator starts: start(pointers)
 
-struct FixedStart {
-  Philox philox;
-  LEAT_DEVICE Philox operator()(const Pointers&) const { return philox; }
+// Behind what has been taken of a stream.
+struct StreamStart {
+  Philox start;
+  const uint64_t* taken;
+  LEAT_DEVICE Philox operator()(const Pointers&) const {
+    Philox out = start;
+    out.skip(*taken);
+    return out;
+  }
 };
 
 // Two numbers in input 1.
@@ -79,17 +85,23 @@ void enqueue(const Arguments& a, int num_inputs, int64_t n, Start start, Choose 
                cuda::copy_pointers(a, num_inputs, 1));
 }
 
-// ---- Ops with a stream of their own. The host counts what has been taken of it when it enqueues
-// the kernel, so a tape with such an op must not be captured until the count lies on the device.
+// ---- Ops with a stream of their own. What has been taken of it is counted on the device, so that
+// a step that was recorded draws new numbers each time.
+
+__global__ void count_kernel(uint64_t* taken, uint64_t more) { *taken += more; }
 
 template <class T, class Distribution, class Choose>
 BoundKernel bind_stream(const KernelRequest& r, Choose choose) {
   const int64_t n = r.outputs[0].shape.elements();
   if (n == 0) return {};
   const int num_inputs = static_cast<int>(r.inputs.size());
-  return BoundKernel::of([stream = RandomStream::of(r), n, num_inputs, choose](const Arguments& a) {
-    enqueue<T, Distribution::group>(a, num_inputs, n,
-                                    FixedStart{stream->take(n * blocks_per_output)}, choose);
+  const std::shared_ptr<RandomStream> stream = RandomStream::of(r);
+  return BoundKernel::of([start = stream->start(), taken = stream->taken_on(r.device), n,
+                          num_inputs, choose](const Arguments& a) {
+    auto* const count = static_cast<uint64_t*>(taken->data());
+    enqueue<T, Distribution::group>(a, num_inputs, n, StreamStart{start, count}, choose);
+    cuda::launch(count_kernel, 1, 1, 0, cuda_stream(a), count,
+                 static_cast<uint64_t>(n * blocks_per_output));
   });
 }
 

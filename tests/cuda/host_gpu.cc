@@ -47,6 +47,13 @@ std::shared_ptr<Buffer> allocate_exactly(Device& device, size_t bytes) {
 
 void set_order_of_threads(uint64_t seed) { CONTROL(set_order)(seed); }
 void limit_gpu_memory(size_t bytes) { CONTROL(limit_memory)(bytes); }
+CudaCalls count_gpu_calls() {
+  CudaCalls calls;
+  CONTROL(count)(&calls);
+  return calls;
+}
+void delay_copies_from_host(int milliseconds) { CONTROL(delay_copies_from_host)(milliseconds); }
+void set_gpus(int count) { CONTROL(set_devices)(count); }
 void break_gpu() { CONTROL(fault)(); }
 void recover_gpu() { CONTROL(recover)(); }
 

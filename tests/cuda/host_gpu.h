@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/device.h"
+#include "tests/support/cuda/control.h"
 #include "tests/support/run_op.h"
 
 namespace leat {
@@ -21,6 +22,10 @@ inline RunChoices exactly(bool in_place = false) { return {in_place, allocate_ex
 void set_order_of_threads(uint64_t seed);
 // How much memory the device has.
 void limit_gpu_memory(size_t bytes);
+CudaCalls count_gpu_calls();
+void delay_copies_from_host(int milliseconds);
+// How many GPUs sessions find from now on.
+void set_gpus(int count);
 // As a kernel's fault does it.
 void break_gpu();
 // After a kernel's fault every call fails until this one.

@@ -31,7 +31,7 @@ Graph placed(std::string_view text, std::string_view device = cpu) {
 
 // A line for each node that is no feed: its inputs, and what it computes.
 std::string fused(Graph graph, const StepSignature& signature) {
-  fuse(graph, signature);
+  fuse(graph, signature, {});
   verify(graph, "fuse");
   std::string out;
   for (const auto& node : graph.nodes()) {
@@ -190,7 +190,7 @@ TEST(Fuse, FusesTheBodiesOfLoops) {
   const StepSignature signature{.fetches = {"out:0"}};
   ASSERT_TRUE(structure_loops(graph, signature));
   for (const auto& node : graph.nodes()) node->assigned_device = DeviceName::parse(cpu);
-  fuse(graph, signature);
+  fuse(graph, signature, {});
   for (const auto& node : graph.nodes()) {
     if (!node->is("_Loop")) continue;
     Graph body;

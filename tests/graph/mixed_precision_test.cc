@@ -200,8 +200,11 @@ TEST(MixedPrecision, Text) {
   EXPECT_EQ(mixed_precision_from_text("bf16"), MixedPrecision::bfloat16);
   EXPECT_EQ(mixed_precision_from_text("f16"), MixedPrecision::float16);
   EXPECT_EQ(mixed_precision_from_text("gpu_f16"), MixedPrecision::float16_on_gpus);
-  expect_error([] { mixed_precision_from_text("fp8"); }, Code::invalid_argument,
-               "mixed_precision = 'fp8': it is none, bf16, f16 or gpu_f16 (float16 on GPUs alone)");
+  EXPECT_EQ(mixed_precision_from_text("tf32"), MixedPrecision::tensor_float_32);
+  expect_error(
+      [] { mixed_precision_from_text("fp8"); }, Code::invalid_argument,
+      "mixed_precision = 'fp8': it is none, bf16, f16, gpu_f16 (float16 on GPUs alone) or tf32 "
+      "(TensorFloat-32 on GPUs)");
 }
 
 }  // namespace

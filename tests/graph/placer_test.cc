@@ -1,6 +1,7 @@
 // place: where nodes go, why, and the messages for nodes that cannot be placed.
 #include "graph/passes/placer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph/shape_inference.h"
@@ -209,6 +210,22 @@ TEST(Place, KnowsTheKernelsOfOtherProcesses) {
   EXPECT_EQ(where(graph, "b"), "worker/1/CPU:0") << "worker 1's GPU has no such kernel";
   EXPECT_EQ(where(graph, "c"), "worker/1/CPU:0") << "not for this type";
   EXPECT_EQ(where(graph, "d"), "worker/1/GPU:0");
+}
+
+// A GPU that ended with a fault: nothing goes there, and who asks for it hears why.
+TEST(Place, GoesAroundDevicesThatAreOutOfUse) {
+  PlacementOptions options = cluster();
+  options.devices[5].problem = "an illegal memory access was encountered";
+  const char* const text = "x = _Feed(dtype=float, name='x:0'); a = PlacePair(x)";
+  EXPECT_EQ(where(placed(text, options), "a"), "worker/1/CPU:0");
+  try {
+    placed(concat(text, "; b = PlacePair(x) @/job:worker/task:1/gpu:0"), options);
+    FAIL() << "it was placed";
+  } catch (const Error& error) {
+    EXPECT_THAT(
+        error.message(),
+        testing::HasSubstr("out of use: /job:worker/task:1/device:GPU:0: an illegal memory"));
+  }
 }
 
 TEST(Place, ConstantsJoinConsumersThatShareADevice) {

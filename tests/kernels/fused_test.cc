@@ -75,7 +75,7 @@ void expect_equal(const std::string& text, std::vector<std::string> fetches, con
   };
   const Values wanted = run(placed(), feeds, fetches);
   Graph graph = placed();
-  fuse(graph, {.fetches = fetches});
+  fuse(graph, {.fetches = fetches}, {});
   size_t found = 0;
   for (const auto& node : graph.nodes()) found += node->is("_Fused");
   EXPECT_EQ(found, fused_nodes);
@@ -160,7 +160,7 @@ TEST(Fused, RunsWholeWhatHasNoRows) {
   Graph graph = parse(text);
   for (const auto& node : graph.nodes())
     node->assigned_device = DeviceName::parse("/job:localhost/replica:0/task:0/device:CPU:0");
-  ASSERT_TRUE(fuse(graph, {.fetches = {"b:0"}}));
+  ASSERT_TRUE(fuse(graph, {.fetches = {"b:0"}}, {}));
   EXPECT_EQ(run(graph, empty, {"b:0"}).at("b:0").shape(), (Shape{0, 300}));
 }
 
@@ -289,7 +289,7 @@ TEST(Fused, KeepsRandomProgramsEqual) {
     for (const auto& node : graph.nodes())
       node->assigned_device = DeviceName::parse("/job:localhost/replica:0/task:0/device:CPU:0");
     const Values wanted = run(graph, feeds, fetches);
-    fuse(graph, {.fetches = fetches});
+    fuse(graph, {.fetches = fetches}, {});
     verify(graph, "fuse");
     for (const auto& [fetch, value] : run(graph, feeds, fetches)) {
       EXPECT_EQ(std::memcmp(value.raw(), wanted.at(fetch).raw(), value.bytes()), 0) << fetch;

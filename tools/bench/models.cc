@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", flags.threads, "of this process")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--mixed-precision", flags.mixed_precision, "none, bf16, f16 or gpu_f16")
+  app.add_option("--mixed-precision", flags.mixed_precision, "none, bf16, f16, gpu_f16 or tf32")
       ->capture_default_str();
   app.add_flag("--busy", flags.busy, "while another process computes on the last core");
   app.add_flag("--nodes", flags.nodes, "print the nodes on which a step spends most instead");

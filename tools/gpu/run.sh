@@ -111,6 +111,10 @@ for model in mlp cnn resnet transformer lstm word2vec wide; do
   CUDA_VISIBLE_DEVICES='' check "cpu_$model" 15 bin/bench/models --model $model --seconds 0 --threads 4
   check "leat_$model" 15 bin/bench/models --model $model --seconds "$seconds"
   check "leat_${model}_bf16" 15 bin/bench/models --model $model --seconds "$seconds" --mixed-precision bf16
+  check "leat_${model}_tf32" 15 bin/bench/models --model $model --seconds "$seconds" --mixed-precision tf32
+  case $model in mlp | transformer | lstm)  # kernels launched one by one
+    LEAT_CUDA_GRAPHS=0 check "leat_${model}_no_graphs" 15 bin/bench/models --model $model --seconds "$seconds" ;;
+  esac
   if [[ $has_torch == yes ]]; then
     CUDA_VISIBLE_DEVICES=0 check "torch_$model" 20 python3 "$here/peers/torch_models.py" --model $model --seconds "$seconds" --device cuda
     CUDA_VISIBLE_DEVICES=0 check "torch_${model}_bf16" 20 python3 "$here/peers/torch_models.py" --model $model --seconds "$seconds" --device cuda --bf16

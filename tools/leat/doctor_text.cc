@@ -157,7 +157,8 @@ std::string description_of_this_machine() {
   bool has_gpu = false;
   for (const DeviceDescription& device : session.list_devices()) {
     has_gpu |= device.type == "GPU";
-    devices.push_back({device.name, gibibytes(device.memory_limit)});
+    devices.push_back({device.name, device.problem.empty() ? gibibytes(device.memory_limit)
+                                                           : "out of use: " + device.problem});
   }
   const Rows found = libraries();
   return section("program", {{"version", LEAT_VERSION},

@@ -227,6 +227,37 @@ class MixedPrecisionPass {
   std::map<std::string, const DeviceSpec*> devices_;
 };
 
+// Products and convolutions of float32 on GPUs get the attribute.
+class TensorFloat32 {
+ public:
+  bool run(Graph& graph, const DeviceName& device) {
+    bool has_changed = false;
+    for (const auto& node : graph.nodes()) {
+      const DeviceName& own = node->assigned_device->type ? *node->assigned_device : device;
+      if (own.type != "GPU") continue;
+      if (node->is("_Loop")) {
+        LoopParts parts(*node);
+        if (!run(parts.body, own)) continue;
+        node->attrs.insert_or_assign("body", to_graph_def(parts.body));
+      } else if (multiplies(*node) && node->outputs[0].dtype == f32) {
+        node->attrs.insert_or_assign(std::string(tensor_float_32_attr), true);
+      } else {
+        continue;
+      }
+      has_changed = true;
+    }
+    return has_changed;
+  }
+
+ private:
+  static bool multiplies(const Node& node) {
+    const std::string_view op = node.op->name;
+    return op == "MatMul" || op == "Einsum" || op.starts_with("BatchMatMul") ||
+           op.starts_with("Conv2D") || op.starts_with("Conv3D") ||
+           op.starts_with("DepthwiseConv2dNative");
+  }
+};
+
 }  // namespace
 
 MixedPrecision mixed_precision_from_text(std::string_view text) {
@@ -234,13 +265,16 @@ MixedPrecision mixed_precision_from_text(std::string_view text) {
   if (text == "bf16") return MixedPrecision::bfloat16;
   if (text == "f16") return MixedPrecision::float16;
   if (text == "gpu_f16") return MixedPrecision::float16_on_gpus;
-  fail(Code::invalid_argument, "mixed_precision = '", text,
-       "': it is none, bf16, f16 or gpu_f16 (float16 on GPUs alone)");
+  if (text == "tf32") return MixedPrecision::tensor_float_32;
+  fail(
+      Code::invalid_argument, "mixed_precision = '", text,
+      "': it is none, bf16, f16, gpu_f16 (float16 on GPUs alone) or tf32 (TensorFloat-32 on GPUs)");
 }
 
 bool mixed_precision(Graph& graph, const StepSignature& signature, MixedPrecision format,
                      const std::vector<DeviceSpec>& devices) {
   if (format == MixedPrecision::nothing) return false;
+  if (format == MixedPrecision::tensor_float_32) return TensorFloat32().run(graph, {});
   return MixedPrecisionPass(format, devices).run(graph, signature);
 }
 

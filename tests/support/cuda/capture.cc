@@ -111,6 +111,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   stream = stream_or_default(stream);
   if (const cudaError_t error = sticky_error(); error != cudaSuccess) return report(error);
+  if (event->device != stream->device)
+    return report(cudaErrorInvalidResourceHandle, "an event of another device than the stream's");
   const std::lock_guard lock(mutex);
   const std::lock_guard also(event->mutex);
   event->capture = stream->captured.capture;
@@ -154,12 +156,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
   if (graph == nullptr) return report(cudaErrorInvalidValue, "no graph");
+  ++counts().recorded;
   *executable = new CUgraphExec_st{graph->works};
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   if (executable == nullptr) return report(cudaErrorInvalidResourceHandle);
+  ++counts().graphs;
   return enqueue(stream, [works = executable->works] {
     for (const Work& work : works) work();
   });

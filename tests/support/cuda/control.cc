@@ -13,7 +13,17 @@ EXPORTED void* leat_cuda_on_host_allocate(size_t bytes) {
   return block;
 }
 EXPORTED void leat_cuda_on_host_free(void* block) { (void)cudaFree(block); }
+EXPORTED void leat_cuda_on_host_delay_copies_from_host(int milliseconds) {
+  cuda_on_host::delay_copies_from_host(milliseconds);
+}
 EXPORTED void leat_cuda_on_host_limit_memory(size_t bytes) { cuda_on_host::limit_memory(bytes); }
+EXPORTED void leat_cuda_on_host_count(CudaCalls* calls) {
+  const cuda_on_host::Counts& counts = cuda_on_host::counts();
+  *calls = {counts.enqueued,    counts.graphs,          counts.recorded,
+            counts.allocations, counts.waits,           counts.from_host,
+            counts.to_host,     counts.between_devices, counts.from_host_beside_work};
+}
+EXPORTED void leat_cuda_on_host_set_devices(int count) { cuda_on_host::set_devices(count); }
 EXPORTED void leat_cuda_on_host_fault() {
   cuda_on_host::fault(cudaErrorIllegalAddress, "of a test");
 }

@@ -7,7 +7,19 @@
 
 namespace cuda_on_host {
 void limit_memory(size_t bytes);
-}
+void delay_copies_from_host(int milliseconds);
+}  // namespace cuda_on_host
+
+// Calls so far that were not captured.
+struct CudaCalls {
+  int64_t enqueued;     // launches of kernels and graphs, copies, calls of libraries
+  int64_t graphs;       // launches of these
+  int64_t recorded;     // graphs that were made
+  int64_t allocations;  // of memory on the device or pinned
+  int64_t waits;        // for a stream or the device
+  int64_t from_host, to_host, between_devices;  // copies
+  int64_t from_host_beside_work;                // copies that ran while another stream had work
+};
 
 extern "C" {
 // The order of blocks and threads in the launches from now on; 0: as they are numbered.
@@ -16,8 +28,12 @@ void leat_cuda_on_host_set_order(uint64_t seed);
 // libleat's own allocator are larger than asked for. The second frees it.
 void* leat_cuda_on_host_allocate(size_t bytes);
 void leat_cuda_on_host_free(void* block);
+// Copies from the host take so long more from now on.
+void leat_cuda_on_host_delay_copies_from_host(int milliseconds);
 // How much memory the device has.
 void leat_cuda_on_host_limit_memory(size_t bytes);
+void leat_cuda_on_host_set_devices(int count);
+void leat_cuda_on_host_count(CudaCalls* calls);
 // A kernel's fault, as if one had run: every call fails from now on.
 void leat_cuda_on_host_fault();
 // Ends the state after a fault in which every call fails.

@@ -1,5 +1,8 @@
-// Errors as CUDA returns them, and the one device.
+// Errors as CUDA returns them, and the devices.
+#include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "tests/support/cuda/stream.h"
 
@@ -59,6 +62,8 @@ Sticky& sticky() {
   return *out;
 }
 
+std::atomic<int> devices{1};
+thread_local int present_ordinal = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local cudaError_t explained_error = cudaSuccess;
 thread_local std::string explanation;  // of explained_error
@@ -80,6 +85,9 @@ void fault(cudaError_t error, std::string why) {
   sticky().error = error;
   sticky().why = std::move(why);
 }
+
+void set_devices(int count) { devices = count; }
+int present_device() { return present_ordinal; }
 
 cudaError_t sticky_error() {
   const std::lock_guard lock(sticky().mutex);
@@ -111,19 +119,20 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = devices;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int ordinal) {
-  if (ordinal != 0) return report(cudaErrorInvalidDevice);
+  if (ordinal < 0 || ordinal >= devices) return report(cudaErrorInvalidDevice);
+  present_ordinal = ordinal;
   return report(sticky_error());
 }
 cudaError_t cudaGetDevice(int* ordinal) {
-  *ordinal = 0;
+  *ordinal = present_ordinal;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
-  if (ordinal != 0) return report(cudaErrorInvalidDevice);
+  if (ordinal < 0 || ordinal >= devices) return report(cudaErrorInvalidDevice);
   *properties = {};
   std::strcpy(properties->name, "CUDA on the host");
   size_t free = 0;
@@ -134,6 +143,24 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
   properties->multiProcessorCount = 1;
   properties->major = 9;
   return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int ordinal, int peer) {
+  if (std::max(ordinal, peer) >= devices) return report(cudaErrorInvalidDevice);
+  *can = ordinal != peer ? 1 : 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  int can = 0;
+  if (const cudaError_t error = cudaDeviceCanAccessPeer(&can, present_ordinal, peer);
+      error != cudaSuccess || can == 0) {
+    return report(cudaErrorInvalidDevice);
+  }
+  static std::mutex mutex;
+  static auto* const enabled = new std::set<std::pair<int, int>>;
+  const std::lock_guard lock(mutex);
+  return enabled->insert({present_ordinal, peer}).second
+             ? cudaSuccess
+             : report(cudaErrorPeerAccessAlreadyEnabled);
 }
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = 13000;

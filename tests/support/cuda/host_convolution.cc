@@ -6,6 +6,7 @@
 #include "kernels/cuda/library_convolution.h"
 #include "kernels/types.h"
 #include "tests/support/cuda/include/cuda_runtime.h"
+#include "tests/support/cuda/tensor_float.h"
 
 namespace leat {
 namespace {
@@ -67,8 +68,8 @@ void convolve(ConvolutionPass pass, const LibraryConvolutionShape& s, const void
                         : pass == ConvolutionPass::input_gradient ? x
                                                                   : filter;
   std::vector<double> sums(static_cast<size_t>(count));
-  const auto value = [](const void* from, int64_t at) {
-    return static_cast<double>(static_cast<const T*>(from)[at]);
+  const auto value = [&](const void* from, int64_t at) {
+    return as_operand(static_cast<const T*>(from)[at], s.takes_tf32);
   };
   for_each_product(s, [&](int64_t x_at, int64_t filter_at, int64_t y_at) {
     switch (pass) {

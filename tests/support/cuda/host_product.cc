@@ -7,6 +7,7 @@
 #include "kernels/cuda/product.h"
 #include "kernels/types.h"
 #include "tests/support/cuda/include/cuda_runtime.h"
+#include "tests/support/cuda/tensor_float.h"
 
 namespace leat {
 namespace {
@@ -22,14 +23,18 @@ void multiply(const ProductShape& shape, const ProductOperands& operands) {
       std::fill(row.begin(), row.end(), 0.0);
       for (int64_t k = 0; k < shape.k; ++k) {
         const double x =
-            static_cast<double>(a[shape.transpose_a ? k * shape.m + i : i * shape.k + k]);
+            as_operand(a[shape.transpose_a ? k * shape.m + i : i * shape.k + k], shape.takes_tf32);
         for (int64_t j = 0; j < shape.n; ++j) {
-          row[j] +=
-              x * static_cast<double>(b[shape.transpose_b ? j * shape.k + k : k * shape.n + j]);
+          row[j] += x * as_operand(b[shape.transpose_b ? j * shape.k + k : k * shape.n + j],
+                                   shape.takes_tf32);
         }
       }
-      for (int64_t j = 0; j < shape.n; ++j)
-        out[i * shape.n + j] = static_cast<T>(static_cast<ComputeType<T>>(row[j]));
+      for (int64_t j = 0; j < shape.n; ++j) {
+        auto sum = static_cast<ComputeType<T>>(row[j]);
+        if (shape.has_bias)
+          sum += static_cast<ComputeType<T>>(static_cast<const T*>(operands.bias)[j]);
+        out[i * shape.n + j] = static_cast<T>(sum);
+      }
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "tests/support/cuda/control.h"
 #include "tests/support/cuda/stream.h"
 
 namespace cuda_on_host {
@@ -12,11 +13,12 @@ namespace {
 struct Block {
   size_t bytes;
   Memory kind;
+  int device;
 };
 struct Blocks {
   std::mutex mutex;
   std::map<const char*, Block> all;
-  size_t on_device = 0;
+  std::map<int, size_t> on_device;
   size_t limit = size_t{4} << 30;
 };
 Blocks& blocks() {
@@ -30,13 +32,14 @@ cudaError_t allocate(void** out, size_t bytes, Memory kind, const char* call) {
   if (const cudaError_t error = forbid_in_capture(call); error != cudaSuccess) return error;
   if (const cudaError_t error = sticky_error(); error != cudaSuccess) return report(error);
   if (bytes == 0) return cudaSuccess;
+  ++counts().allocations;
   const std::lock_guard lock(blocks().mutex);
-  if (kind == Memory::device && blocks().on_device + bytes > blocks().limit)
+  if (kind == Memory::device && blocks().on_device[present_device()] + bytes > blocks().limit)
     return report(cudaErrorMemoryAllocation);
   if (posix_memalign(out, 256, bytes) != 0) return report(cudaErrorMemoryAllocation);
   std::memset(*out, 0xff, bytes);
-  blocks().all[static_cast<char*>(*out)] = {bytes, kind};
-  if (kind == Memory::device) blocks().on_device += bytes;
+  blocks().all[static_cast<char*>(*out)] = {bytes, kind, present_device()};
+  if (kind == Memory::device) blocks().on_device[present_device()] += bytes;
   return cudaSuccess;
 }
 
@@ -50,7 +53,7 @@ cudaError_t release(void* block, Memory kind, const char* call) {
     const auto found = blocks().all.find(static_cast<char*>(block));
     if (found == blocks().all.end() || found->second.kind != kind)
       return report(cudaErrorInvalidValue, std::string(call) + " of what is none of its blocks");
-    if (kind == Memory::device) blocks().on_device -= found->second.bytes;
+    if (kind == Memory::device) blocks().on_device[found->second.device] -= found->second.bytes;
     blocks().all.erase(found);
   }
   std::free(block);
@@ -71,6 +74,18 @@ Memory kind_of(const void* address, size_t bytes) {
   const auto& [begin, block] = *--next;
   return first + bytes <= begin + block.bytes ? block.kind : Memory::pageable;
 }
+
+int device_of(const void* address) {
+  const char* const first = static_cast<const char*>(address);
+  const std::lock_guard lock(blocks().mutex);
+  auto next = blocks().all.upper_bound(first);
+  if (next == blocks().all.begin()) return -1;
+  const auto& [begin, block] = *--next;
+  return first < begin + block.bytes && block.kind == Memory::device ? block.device : -1;
+}
+
+std::atomic<int> delay{0};  // ms
+void delay_copies_from_host(int milliseconds) { delay = milliseconds; }
 
 void limit_memory(size_t bytes) {
   const std::lock_guard lock(blocks().mutex);
@@ -93,7 +108,8 @@ cudaError_t cudaFreeHost(void* block) { return release(block, Memory::pinned, "c
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   const std::lock_guard lock(blocks().mutex);
   *total = blocks().limit;
-  *free = blocks().on_device < *total ? *total - blocks().on_device : 0;
+  const size_t used = blocks().on_device[present_device()];
+  *free = used < *total ? *total - used : 0;
   return cudaSuccess;
 }
 
@@ -109,13 +125,37 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
                                              std::to_string(kind) + " from " + name(source) +
                                              " to " + name(target) + " memory");
   }
+  const int device = stream_or_default(stream)->device;
+  for (const void* address : {from, static_cast<const void*>(to)}) {
+    if (const int owner = device_of(address); owner >= 0 && owner != device)
+      return report(cudaErrorInvalidValue, "a copy by a stream of device " +
+                                               std::to_string(device) + " of memory of device " +
+                                               std::to_string(owner));
+  }
+  if (source != Memory::device && target == Memory::device) ++counts().from_host;
+  if (source == Memory::device && target != Memory::device) ++counts().to_host;
   if (source == Memory::pageable) {  // read before the call returns
     const auto staged = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
     return enqueue(stream, [=] { std::memcpy(to, staged->data(), bytes); });
   }
-  const cudaError_t error = enqueue(stream, [=] { std::memmove(to, from, bytes); });
+  const bool is_upload = source != Memory::device && target == Memory::device;
+  const cudaError_t error = enqueue(stream, [=] {
+    if (is_upload && has_work_beside(stream_or_default(stream))) ++counts().from_host_beside_work;
+    if (is_upload && delay > 0) std::this_thread::sleep_for(std::chrono::milliseconds(delay));
+    std::memmove(to, from, bytes);
+  });
   if (error != cudaSuccess || target != Memory::pageable) return error;
   return cudaStreamSynchronize(stream);  // written before the call returns
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_ordinal, const void* from, int from_ordinal,
+                                size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (kind_of(to, bytes) != Memory::device || device_of(to) != to_ordinal ||
+      kind_of(from, bytes) != Memory::device || device_of(from) != from_ordinal)
+    return report(cudaErrorInvalidValue, "cudaMemcpyPeerAsync of what is not on those devices");
+  ++counts().between_devices;
+  return enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {

@@ -1,5 +1,6 @@
 #include "tests/support/cuda/stream.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -39,8 +40,13 @@ void Moment::wait() {
   changed.wait(lock, [&] { return has_happened; });
 }
 
+Counts& counts() {
+  static auto* const out = new Counts;
+  return *out;
+}
+
 cudaStream_t stream_or_default(cudaStream_t stream) {
-  static cudaStream_t const standard = new CUstream_st;
+  static cudaStream_t const standard = new CUstream_st(0);
   return stream != nullptr ? stream : standard;
 }
 
@@ -49,11 +55,20 @@ void wait_for_all_streams() {
   for (cudaStream_t stream : streams().all) stream->wait_until_idle();
 }
 
+bool has_work_beside(cudaStream_t stream) {
+  const std::unique_lock lock(streams().mutex, std::try_to_lock);
+  if (!lock) return false;  // somebody waits for all of them
+  return std::any_of(streams().all.begin(), streams().all.end(),
+                     [&](cudaStream_t each) { return each != stream && !each->is_idle(); });
+}
+
 cudaError_t enqueue(cudaStream_t stream, Work work) {
   if (runs_a_stream) return report(cudaErrorNotPermitted, "called by work of a stream");
   if (const cudaError_t error = sticky_error(); error != cudaSuccess) return report(error);
   stream = stream_or_default(stream);
-  if (!capture_work(stream, work)) stream->push(std::move(work));
+  if (capture_work(stream, work)) return cudaSuccess;
+  ++counts().enqueued;
+  stream->push(std::move(work));
   return cudaSuccess;
 }
 
@@ -72,6 +87,11 @@ cudaError_t enqueue_launch(const cudaLaunchConfig_t& config, const void* kernel,
   if (config.dynamicSmemBytes > 48 * 1024)
     return report(cudaErrorInvalidValue,
                   std::to_string(config.dynamicSmemBytes) + " bytes of shared memory");
+  const int device = stream_or_default(config.stream)->device;
+  if (device != present_device())
+    return report(cudaErrorInvalidResourceHandle,
+                  "a stream of device " + std::to_string(device) + ", and device " +
+                      std::to_string(present_device()) + " is the present one");
   const size_t bytes = starts[count];
   if (bytes > 4096)
     return report(cudaErrorInvalidValue, std::to_string(bytes) + " bytes of arguments");
@@ -82,7 +102,10 @@ cudaError_t enqueue_launch(const cudaLaunchConfig_t& config, const void* kernel,
     if (!are_pointers[i]) continue;
     const void* pointer = nullptr;
     std::memcpy(&pointer, arguments[i], sizeof pointer);
-    if (pointer == nullptr || kind_of(pointer, 1) != Memory::pageable) continue;
+    const Memory kind = kind_of(pointer, 1);
+    if (pointer == nullptr || kind == Memory::pinned ||
+        (kind == Memory::device && device_of(pointer) == device))
+      continue;
     // A GPU would only find out when it runs the kernel.
     const std::string why = "argument " + std::to_string(i) + " points at no memory of the device";
     return enqueue(config.stream, [launch, why] {
@@ -99,7 +122,7 @@ cudaError_t enqueue_launch(const cudaLaunchConfig_t& config, const void* kernel,
 
 using namespace cuda_on_host;
 
-CUstream_st::CUstream_st() : thread_([this] { run(); }) {
+CUstream_st::CUstream_st(int device) : device(device), thread_([this] { run(); }) {
   const std::lock_guard lock(streams().mutex);
   streams().all.insert(this);
 }
@@ -157,7 +180,7 @@ void CUstream_st::run() {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   if (const cudaError_t error = sticky_error(); error != cudaSuccess) return report(error);
-  *stream = new CUstream_st;
+  *stream = new CUstream_st(present_device());
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
@@ -178,6 +201,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
       error != cudaSuccess) {
     return error;
   }
+  ++counts().waits;
   stream->wait_until_idle();
   return report(sticky_error());
 }
@@ -196,6 +220,7 @@ cudaError_t cudaDeviceSynchronize() {
   if (runs_a_stream) return report(cudaErrorNotPermitted, "called by work of a stream");
   if (const cudaError_t error = forbid_in_capture("cudaDeviceSynchronize"); error != cudaSuccess)
     return error;
+  ++counts().waits;
   wait_for_all_streams();
   return report(sticky_error());
 }
@@ -206,7 +231,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), voi
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   if (const cudaError_t error = sticky_error(); error != cudaSuccess) return report(error);
-  *event = new CUevent_st;
+  *event = new CUevent_st{present_device()};
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }

@@ -2,6 +2,7 @@
 // does of a GPU. What several files of the runtime share.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -18,6 +19,13 @@ namespace cuda_on_host {
 
 using Work = std::function<void()>;
 
+// What control.h counts.
+struct Counts {
+  std::atomic<int64_t> enqueued{0}, graphs{0}, recorded{0}, allocations{0}, waits{0}, from_host{0},
+      to_host{0}, between_devices{0}, from_host_beside_work{0};
+};
+Counts& counts();
+
 // ---- Errors (errors.cc)
 
 // Remembers an error for cudaGetLastError(), and what caused it for cudaGetErrorString().
@@ -25,12 +33,17 @@ cudaError_t report(cudaError_t error, std::string why = "");
 // A fault of a kernel: the device returns it from now on, from every call.
 void fault(cudaError_t error, std::string why);
 cudaError_t sticky_error();
+// ---- Devices (errors.cc): how many there are, and this thread's
+void set_devices(int count);
+int present_device();
 
 // ---- Memory (memory.cc)
 
 enum class Memory { pageable, pinned, device };
 // What the `bytes` at an address are; pageable if they are not all within one block.
 Memory kind_of(const void* address, size_t bytes);
+// Of which device; -1: of none.
+int device_of(const void* address);
 
 // ---- Captures (capture.cc)
 
@@ -49,6 +62,7 @@ cudaError_t forbid_if_capturing(cudaStream_t stream, const char* call);
 bool capture_work(cudaStream_t stream, const Work& work);
 
 void wait_for_all_streams();
+bool has_work_beside(cudaStream_t stream);
 // The calling thread runs a stream: CUDA must not be called from there.
 bool is_stream_thread();
 
@@ -68,12 +82,13 @@ cudaStream_t stream_or_default(cudaStream_t stream);
 }  // namespace cuda_on_host
 
 struct CUstream_st {
-  CUstream_st();
+  explicit CUstream_st(int device);
   ~CUstream_st();  // runs what is enqueued
   void push(cuda_on_host::Work work);
   void wait_until_idle();
   bool is_idle();
 
+  const int device;
   cuda_on_host::CaptureOfStream captured;  // guarded by capture.cc's mutex
 
  private:
@@ -87,6 +102,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+  const int device;
   std::mutex mutex;
   std::shared_ptr<cuda_on_host::Moment> moment;  // null: never recorded
   // recorded in a capture: whose, by which stream, and how much it had recorded

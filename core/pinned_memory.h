@@ -1,0 +1,26 @@
+// Host memory that a device reads and writes by itself, so that a copy needs no way round through
+// other memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "core/device.h"
+
+namespace leat {
+
+// What a device that has such memory is, too.
+class HasPinnedMemory {
+ public:
+  virtual ~HasPinnedMemory() = default;
+  // Scarce: for what is copied and then forgotten. RESOURCE_EXHAUSTED if there is none.
+  virtual std::shared_ptr<Buffer> allocate_pinned(size_t bytes) = 0;
+};
+
+// Host memory for a copy from or to `device`: pinned, if it has such.
+inline std::shared_ptr<Buffer> allocate_for_copy(Device& device, size_t bytes) {
+  auto* const with_pinned = dynamic_cast<HasPinnedMemory*>(&device);
+  return with_pinned != nullptr ? with_pinned->allocate_pinned(bytes) : Buffer::allocate(bytes);
+}
+
+}  // namespace leat
