@@ -1,0 +1,85 @@
+// Local response normalisation and its gradient on the GPU: a thread for each channel of a pixel,
+// which goes through its neighbours.
+#include <algorithm>
+
+#include "graph/op_def.h"
+#include "kernels/cuda_launch.cuh"
+#include "kernels/types.h"
+
+namespace leat {
+namespace {
+
+struct Normalisation {
+  int64_t radius, channels;
+  float bias, alpha, beta;
+
+  Normalisation(const NodeView& node, int64_t channels)
+      : radius(node.attr<int64_t>("depth_radius")),
+        channels(channels),
+        bias(node.attr<float>("bias")),
+        alpha(node.attr<float>("alpha")),
+        beta(node.attr<float>("beta")) {
+    check(radius >= 0 && radius <= INT32_MAX, "depth_radius = ", radius, " must be in [0, 2^31)");
+  }
+
+  LEAT_DEVICE int64_t begin(int64_t c) const { return c > radius ? c - radius : 0; }
+  LEAT_DEVICE int64_t end(int64_t c) const {
+    return c + radius + 1 < channels ? c + radius + 1 : channels;
+  }
+  // bias + alpha * the sum of the squares of the neighbours of channel c.
+  template <class T>
+  LEAT_DEVICE float norm(const T* pixel, int64_t c) const {
+    float squares = 0;
+    for (int64_t k = begin(c); k < end(c); ++k)
+      squares += cuda::widened(pixel[k]) * cuda::widened(pixel[k]);
+    return bias + alpha * squares;
+  }
+};
+
+template <class T>
+struct Normalise {
+  Normalisation by;
+  LEAT_DEVICE void operator()(int64_t i, const Pointers& p) const {
+    const T* const x = p.input<T>(0);
+    const int64_t c = i % by.channels;
+    const float norm = by.norm(x + i - c, c);
+    p.output<T>()[i] = static_cast<T>(cuda::widened(x[i]) * std::pow(norm, -by.beta));
+  }
+};
+
+template <class T>
+struct Differentiate {
+  Normalisation by;
+  LEAT_DEVICE void operator()(int64_t i, const Pointers& p) const {
+    const int64_t c = i % by.channels, pixel = i - c;
+    const T *const dy = p.input<T>(0) + pixel, *const x = p.input<T>(1) + pixel,
+                   *const y = p.input<T>(2) + pixel;
+    float slopes = 0;
+    for (int64_t k = by.begin(c); k < by.end(c); ++k)
+      slopes += cuda::widened(y[k]) / by.norm(x, k) * cuda::widened(dy[k]);
+    const float through_norm = -2 * by.alpha * by.beta * slopes * cuda::widened(x[c]);
+    p.output<T>()[i] =
+        static_cast<T>(through_norm + std::pow(by.norm(x, c), -by.beta) * cuda::widened(dy[c]));
+  }
+};
+
+using LrnTypes = Types<float, half, bfloat16>;
+
+template <template <class> class F>
+std::vector<Kernel> kernels() {
+  return {{.device = DeviceType::gpu,
+           .types = {{"T", LrnTypes::list()}},
+           .prepare = [](const KernelRequest& r) {
+             const Shape& shape = r.outputs[0].shape;
+             return visit_type(LrnTypes{}, r.outputs[0].dtype, [&](auto tag) {
+               using T = typename decltype(tag)::type;
+               return bind_indexed(r, shape.elements(), 0, F<T>{Normalisation(r.node, shape[3])});
+             });
+           }}};
+}
+
+const OpKernels lrn{"LRN", kernels<Normalise>()};
+const OpKernels lrn_gradient{"LRNGrad", kernels<Differentiate>()};
+
+}  // namespace
+}  // namespace leat
