@@ -2,6 +2,7 @@
 // device reads the rates when the update runs; it cannot report invalid ones.
 #pragma once
 
+#include "kernels/cuda/scatter.cuh"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/update_plan.h"
 
@@ -26,27 +27,19 @@ __global__ void __launch_bounds__(threads_per_block)
   update_element<Rule, T>(rule_now<Rule, T>(plan, pointers), pointers, plan.gradient, i, i);
 }
 
-// One block per index. Both updates of a repeated row count, in the order of the indices: the block
-// of the row's first index makes them all, the other blocks return. Missing rows are skipped.
+// One block per index, sorted by row. All updates of a repeated row count, in the order of the
+// indices: the block of the row's first index makes them, the others return. Missing rows are
+// skipped.
 template <class Rule, class T>
 __global__ void __launch_bounds__(threads_per_block)
-    update_rows_kernel(UpdatePlan plan, Pointers pointers) {
-  const int64_t own = blockIdx.x;
-  const int64_t row = index_at(plan, pointers, own);
-  if (row < 0 || row >= plan.rows) return;
+    update_rows_kernel(UpdatePlan plan, SortedUpdates sorted, Pointers pointers) {
+  const int64_t first = blockIdx.x, row = sorted.slices[first];
+  if (row >= plan.rows || (first > 0 && sorted.slices[first - 1] == row)) return;
   const Rule rule = rule_now<Rule, T>(plan, pointers);
-  for (int64_t begin = 0; begin < plan.count; begin += blockDim.x) {
-    const int64_t seen = begin + threadIdx.x;
-    const bool is_here = seen < plan.count && index_at(plan, pointers, seen) == row;
-    if (!__syncthreads_or(is_here)) continue;
-    const int64_t end = begin + blockDim.x < plan.count ? begin + blockDim.x : plan.count;
-    for (int64_t i = begin; i < end; ++i) {  // all threads decide the same
-      if (index_at(plan, pointers, i) != row) continue;
-      if (i < own) return;
-      for (int64_t k = threadIdx.x; k < plan.row_elements; k += blockDim.x) {
-        update_element<Rule, T>(rule, pointers, plan.gradient, row * plan.row_elements + k,
-                                i * plan.row_elements + k);
-      }
+  for (int64_t i = first; i < plan.count && sorted.slices[i] == row; ++i) {
+    for (int64_t k = threadIdx.x; k < plan.row_elements; k += blockDim.x) {
+      update_element<Rule, T>(rule, pointers, plan.gradient, row * plan.row_elements + k,
+                              sorted.numbers[i] * plan.row_elements + k);
     }
   }
 }
@@ -58,17 +51,24 @@ BoundKernel bind_update(const KernelRequest& request, const UpdatePlan& plan) {
   if (plan.row_elements == 0 || plan.count == 0) return {};
   const int num_inputs = static_cast<int>(request.inputs.size());
   check_internal(num_inputs <= Pointers::max_inputs, request.node.op, " has too many inputs");
-  return BoundKernel::of([plan, num_inputs](const Arguments& arguments) {
-    const Pointers pointers = cuda::copy_pointers(arguments, num_inputs, 0);
-    const cudaStream_t stream = cuda_stream(arguments);
-    if (plan.indices < 0) {
-      cuda::launch(cuda::update_kernel<Rule, T>, cuda::blocks_for(plan.row_elements),
-                   cuda::threads_per_block, 0, stream, plan, pointers);
-    } else {
-      cuda::launch(cuda::update_rows_kernel<Rule, T>, cuda::as_blocks(plan.count),
-                   cuda::threads_per_block, 0, stream, plan, pointers);
-    }
-  });
+  const DType index = plan.indices < 0 ? DType::i32 : request.inputs[plan.indices].dtype;
+  check(plan.count < UINT32_MAX && plan.rows < UINT32_MAX, request.node.op, " of ", plan.count,
+        " rows of ", plan.rows, " is too large for a GPU: place the node on a CPU");
+  return BoundKernel::of([plan, num_inputs, index](const Arguments& arguments) {
+           const Pointers pointers = cuda::copy_pointers(arguments, num_inputs, 0);
+           const cudaStream_t stream = cuda_stream(arguments);
+           if (plan.indices < 0) {
+             cuda::launch(cuda::update_kernel<Rule, T>, cuda::blocks_for(plan.row_elements),
+                          cuda::threads_per_block, 0, stream, plan, pointers);
+             return;
+           }
+           const cuda::SortedUpdates sorted =
+               cuda::enqueue_sorted_rows(stream, index, arguments.inputs[plan.indices], plan.count,
+                                         plan.rows, arguments.workspace);
+           cuda::launch(cuda::update_rows_kernel<Rule, T>, cuda::as_blocks(plan.count),
+                        cuda::threads_per_block, 0, stream, plan, sorted, pointers);
+         })
+      .with_workspace(plan.indices < 0 ? 0 : cuda::sort_workspace(plan.count));
 }
 
 }  // namespace leat

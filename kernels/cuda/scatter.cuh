@@ -39,6 +39,12 @@ struct SortedUpdates {
   const uint32_t* numbers;
 };
 
+// Rows that indices name (int32 or int64), sorted; `rows` for those that are not there. The
+// workspace is as large as sort_workspace() says.
+size_t sort_workspace(int64_t count);
+SortedUpdates enqueue_sorted_rows(cudaStream_t stream, DType index, const void* indices,
+                                  int64_t count, int64_t rows, void* workspace);
+
 using CombineKernel = void (*)(ScatterPlan, SortedUpdates, const void* updates, void* target);
 
 template <class Rule, class T>

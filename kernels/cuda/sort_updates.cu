@@ -120,15 +120,10 @@ void enqueue_fill_bits(cudaStream_t stream, int64_t n, uint64_t bits, void* to) 
 }
 
 template <class Index>
-void enqueue_slices(cudaStream_t stream, const ScatterPlan& plan, const Arguments& a) {
+void enqueue_slices(cudaStream_t stream, const ScatterPlan& plan, const void* indices,
+                    void* workspace) {
   launch(slices_kernel<Index>, blocks_for(plan.count), threads_per_block, 0, stream, plan,
-         a.input<Index>(plan.indices), static_cast<uint32_t*>(a.workspace));
-}
-
-// The workspace holds slices and numbers of n updates, twice, and counts of digits. The unsorted
-// slices are at its beginning.
-size_t sort_workspace(int64_t n) {
-  return static_cast<size_t>(4 * n + digits * chunks_of(n)) * sizeof(uint32_t);
+         static_cast<const Index*>(indices), static_cast<uint32_t*>(workspace));
 }
 
 SortedUpdates enqueue_sort(cudaStream_t stream, int64_t n, int64_t slices, void* workspace) {
@@ -184,14 +179,15 @@ struct Scatter {
     const cudaStream_t stream = cuda_stream(a);
     prepare_target(stream, a);
     if (plan.count == 0 || plan.slice == 0) return;
+    const void* const indices = a.inputs[plan.indices];
     if (index == DType::i64) {
-      enqueue_slices<int64_t>(stream, plan, a);
+      enqueue_slices<int64_t>(stream, plan, indices, a.workspace);
     } else if (index == DType::i16) {
-      enqueue_slices<int16_t>(stream, plan, a);
+      enqueue_slices<int16_t>(stream, plan, indices, a.workspace);
     } else if (index == DType::u16) {
-      enqueue_slices<uint16_t>(stream, plan, a);
+      enqueue_slices<uint16_t>(stream, plan, indices, a.workspace);
     } else {
-      enqueue_slices<int32_t>(stream, plan, a);
+      enqueue_slices<int32_t>(stream, plan, indices, a.workspace);
     }
     const SortedUpdates sorted = enqueue_sort(stream, plan.count, plan.slices, a.workspace);
     launch(combine, blocks_for(plan.count * plan.slice), threads_per_block, 0, stream, plan, sorted,
@@ -201,6 +197,23 @@ struct Scatter {
 };
 
 }  // namespace
+
+// It holds slices and numbers of n updates, twice, and counts of digits. The unsorted slices are at
+// its beginning.
+size_t sort_workspace(int64_t n) {
+  return static_cast<size_t>(4 * n + digits * chunks_of(n)) * sizeof(uint32_t);
+}
+
+SortedUpdates enqueue_sorted_rows(cudaStream_t stream, DType index, const void* indices,
+                                  int64_t count, int64_t rows, void* workspace) {
+  const ScatterPlan plan{.count = count, .slices = rows};
+  if (index == DType::i64) {
+    enqueue_slices<int64_t>(stream, plan, indices, workspace);
+  } else {
+    enqueue_slices<int32_t>(stream, plan, indices, workspace);
+  }
+  return enqueue_sort(stream, count, rows, workspace);
+}
 
 BoundKernel bind_scatter(const KernelRequest& request, const ScatterPlan& plan,
                          CombineKernel combine) {
