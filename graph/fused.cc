@@ -89,6 +89,14 @@ bool has_or_lacks(const Node& node, std::string_view attr, std::string_view want
   return found == node.attrs.end() || found->second.get<std::string>() == wanted;
 }
 
+// The last axis alone.
+bool reduces_last_axis(const Node& node) {
+  const Shape& shape = node.inputs[0].shape();
+  const Tensor& axes = node.inputs[1].node->attr<Tensor>("value");
+  return shape.rank() > 1 && axes.elements() == 1 &&
+         axis_at(axes, 0, shape.rank()) == shape.rank() - 1;
+}
+
 }  // namespace
 
 RowRule row_rule(const Node& node) {
@@ -109,7 +117,9 @@ RowRule row_rule(const Node& node) {
 
 bool gains_on_gpus(const Node& node) {
   const RowRule rule = row_rule(node);
-  if (rule != RowRule::elementwise && !(rule == RowRule::head && node.is("MatMul"))) return false;
+  const bool fits = rule == RowRule::elementwise || (rule == RowRule::head && node.is("MatMul")) ||
+                    (rule == RowRule::reduction && reduces_last_axis(node));
+  if (!fits) return false;
   const auto is_narrow = [](DType dtype) { return dtype != DType::f64; };
   return is_narrow(node.outputs[0].dtype) &&
          std::all_of(node.inputs.begin(), node.inputs.end(),

@@ -1,7 +1,10 @@
 #include "kernels/cuda/fused_steps.cuh"
 
+#include <limits>
 #include <type_traits>
+#include <vector>
 
+#include "kernels/cuda/row_reduce.cuh"
 #include "kernels/math/functors.h"
 #include "kernels/neural/functors.h"
 
@@ -78,12 +81,7 @@ namespace leat::cuda {
 namespace {
 
 #define LEAT_CODE(functor, ...) code_##functor,
-enum Code : uint8_t {
-  code_load = Step::load,
-  code_store = Step::store,
-  code_move = Step::move,
-  LEAT_FUSED_FUNCTORS(LEAT_CODE)
-};
+enum Code : uint8_t { before_functors = Step::smallest, LEAT_FUSED_FUNCTORS(LEAT_CODE) };
 #undef LEAT_CODE
 
 template <class F>
@@ -150,32 +148,75 @@ LEAT_DEVICE float rounded(Format format, float value) {
   }
 }
 
-// `width` elements per thread, threads_per_block apart: what a step is, is found out once for all.
+// Of the elements that this thread has of its row.
+template <int width, class Combine>
+LEAT_DEVICE float reduced(const float* values, uint32_t columns, float identity, float* shared,
+                          Combine combine) {
+  float out = identity;
+  for (int j = 0; j < width; ++j)
+    if (threadIdx.x + j * blockDim.x < columns) out = combine(out, values[j]);
+  return reduce_block(out, shared, combine);
+}
+
 template <int width>
-__global__ void __launch_bounds__(threads_per_block) steps_kernel(Steps steps, uint32_t n) {
+LEAT_DEVICE float reduced(uint8_t code, const float* values, uint32_t columns, float* shared) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  switch (code) {
+    case Step::product:
+      return reduced<width>(values, columns, 1, shared, Mul{});
+    case Step::largest:
+      return reduced<width>(values, columns, -infinity, shared, Maximum{});
+    case Step::smallest:
+      return reduced<width>(values, columns, infinity, shared, Minimum{});
+    default:
+      const float sum = reduced<width>(values, columns, 0, shared, Add{});
+      return code == Step::mean ? sum / static_cast<float>(columns) : sum;
+  }
+}
+
+// `width` elements per thread, blockDim.x apart: what a step is, is found out once for all. A block
+// has a row, or as many of all elements as its threads have.
+template <int width, bool by_rows>
+__global__ void __launch_bounds__(by_rows ? max_row_threads : threads_per_block)
+    steps_kernel(Steps steps, uint32_t n, uint32_t columns) {
+  __shared__ float shared[by_rows ? max_row_threads : 1];
   float values[most_registers][width];
-  const uint32_t first = blockIdx.x * (threads_per_block * width) + threadIdx.x;
+  const uint32_t first = blockIdx.x * (by_rows ? columns : blockDim.x * width);
+  const uint32_t end = by_rows ? columns : n - first;  // of what the block may have
   for (int s = 0; s < steps.count; ++s) {
     const Step& step = steps.list[s];
     float* const out = values[step.out];
     void* const memory = steps.memory[step.memory];
     const float *const a = values[step.a], *const b = values[step.b], *const c = values[step.c];
     switch (step.code) {
-      case code_load:
+      case Step::load:
         for (int j = 0; j < width; ++j) {
-          const uint32_t e = first + j * threads_per_block;
+          const uint32_t own = threadIdx.x + j * blockDim.x, e = first + own;
           const uint32_t at = step.period == 0 ? e : e / step.inner % step.period;
-          out[j] = e < n ? read(memory, step.format, at) : 0.0F;
+          out[j] = own < end ? read(memory, step.format, at) : 0.0F;
         }
         continue;
-      case code_store:
+      case Step::store:
         for (int j = 0; j < width; ++j) {
-          const uint32_t e = first + j * threads_per_block;
-          if (e < n) write(memory, step.format, e, out[j]);
+          const uint32_t own = threadIdx.x + j * blockDim.x;
+          if (own < end) write(memory, step.format, first + own, out[j]);
         }
         continue;
-      case code_move:
+      case Step::store_of_row:
+        if (threadIdx.x == 0) write(memory, step.format, blockIdx.x, out[0]);
+        continue;
+      case Step::move:
         for (int j = 0; j < width; ++j) out[j] = a[j];
+        break;
+      case Step::sum:
+      case Step::mean:
+      case Step::product:
+      case Step::largest:
+      case Step::smallest:
+        if constexpr (by_rows) {
+          const float value = reduced<width>(step.code, a, columns, shared);
+          for (int j = 0; j < width; ++j) out[j] = value;
+        }
         break;
 #define LEAT_CASE(functor, ...)                                                                  \
   case code_##functor:                                                                           \
@@ -191,10 +232,10 @@ __global__ void __launch_bounds__(threads_per_block) steps_kernel(Steps steps, u
 
 struct Named {
   std::string_view op;
-  Code code;
+  uint8_t code;
 };
 template <class... Names>
-void add(std::vector<Named>& out, Code code, Names... names) {
+void add(std::vector<Named>& out, uint8_t code, Names... names) {
   (out.push_back({names, code}), ...);
 }
 
@@ -205,7 +246,9 @@ constexpr int64_t many_elements = 512 << 10;
 
 int step_of(std::string_view op) {
   static const std::vector<Named> all = [] {
-    std::vector<Named> out;
+    std::vector<Named> out = {{"Cast", Step::move},   {"Sum", Step::sum},
+                              {"Mean", Step::mean},   {"Prod", Step::product},
+                              {"Max", Step::largest}, {"Min", Step::smallest}};
 #define LEAT_NAMES(functor, ...) add(out, code_##functor, __VA_ARGS__);
     LEAT_FUSED_FUNCTORS(LEAT_NAMES)
 #undef LEAT_NAMES
@@ -213,15 +256,21 @@ int step_of(std::string_view op) {
   }();
   for (const Named& each : all)
     if (each.op == op) return each.code;
-  return op == "Cast" ? code_move : -1;
+  return -1;
 }
 
-void run_steps(const Steps& steps, int64_t elements, cudaStream_t stream) {
-  const bool is_large = elements >= many_elements;
+void run_steps(const Steps& steps, int64_t rows, int64_t columns, cudaStream_t stream) {
+  const auto elements = static_cast<uint32_t>(rows);
+  if (columns > 0) {
+    launch(steps_kernel<4, true>, as_blocks(rows), row_threads(columns), 0, stream, steps, elements,
+           static_cast<uint32_t>(columns));
+    return;
+  }
+  const bool is_large = rows >= many_elements;
   const int64_t per_block = threads_per_block * (is_large ? 4 : 1);
-  launch(is_large ? steps_kernel<4> : steps_kernel<1>,
-         as_blocks((elements + per_block - 1) / per_block), threads_per_block, 0, stream, steps,
-         static_cast<uint32_t>(elements));
+  launch(is_large ? steps_kernel<4, false> : steps_kernel<1, false>,
+         as_blocks((rows + per_block - 1) / per_block), threads_per_block, 0, stream, steps,
+         elements, uint32_t{0});
 }
 
 }  // namespace leat::cuda

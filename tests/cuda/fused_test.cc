@@ -94,14 +94,19 @@ std::vector<float> floats_of(const Tensor& tensor) {
   return out;
 }
 
-// The values with and without fusion, to the bit; and how much was enqueued with it.
-int64_t compare(const std::vector<Tensor>& inputs, const Build& build) {
+// The values with and without fusion, to the bit unless sums may have another order; and how much
+// was enqueued with it.
+int64_t compare(const std::vector<Tensor>& inputs, const Build& build, float tolerance = 0) {
   const Outcome fused = run_on_gpu(inputs, build, true), apart = run_on_gpu(inputs, build, false);
   for (size_t i = 0; i < apart.values.size(); ++i) {
     EXPECT_EQ(fused.values[i].shape(), apart.values[i].shape());
-    EXPECT_THAT(floats_of(fused.values[i]),
-                Pointwise(testing::NanSensitiveFloatEq(), floats_of(apart.values[i])))
-        << "result " << i;
+    const std::vector<float> wanted = floats_of(apart.values[i]);
+    if (tolerance > 0) {
+      EXPECT_THAT(floats_of(fused.values[i]), Pointwise(testing::FloatNear(tolerance), wanted));
+    } else {
+      EXPECT_THAT(floats_of(fused.values[i]), Pointwise(testing::NanSensitiveFloatEq(), wanted))
+          << "result " << i;
+    }
   }
   EXPECT_LE(fused.enqueued, apart.enqueued);
   return fused.enqueued;
@@ -215,6 +220,64 @@ TEST(FusedOnGpu, CutsLongChains) {
       });
   EXPECT_GT(launches, 1);
   EXPECT_LT(launches, 25) << "of 180 nodes";
+}
+
+// By rows: reductions over the last axis, what is computed with their results, and what with those.
+TEST(FusedOnGpu, ReducesRows) {
+  for (const Shape& shape : {Shape{3, 2}, Shape{5, 31}, Shape{4, 33}, Shape{2, 3, 127},
+                             Shape{3, 1000}, Shape{2, 4096}}) {
+    SCOPED_TRACE(concat(shape));
+    const int64_t columns = shape[shape.rank() - 1];
+    const std::vector<Tensor> inputs = {values_of(shape, 1), values_of({columns}, 2),
+                                        values_of({columns}, 3)};
+    const auto normalise = [](Graph&, const std::vector<Output>& x) -> std::vector<Output> {
+      const Output centre = mean(x[0], -1, {.keep_dims = true});
+      const Output spread = mean(squared_difference(x[0], centre), -1, {.keep_dims = true});
+      const Output scale = rsqrt(spread + 1e-5F);
+      return {(x[0] - centre) * scale * x[1] + x[2], scale};
+    };
+    const auto softmax = [](Graph&, const std::vector<Output>& x) -> std::vector<Output> {
+      const Output powers = exp(x[0] - max(x[0], -1, {.keep_dims = true}));
+      return {powers / sum(powers, -1, {.keep_dims = true})};
+    };
+    const auto vectors = [](Graph&, const std::vector<Output>& x) -> std::vector<Output> {
+      const Output product = tanh(x[0] * x[1]);
+      return {log(abs(sum(product, -1)) + 1.0F), min(product, -1) * 2.0F, prod(product, -1)};
+    };
+    EXPECT_EQ(compare(inputs, normalise, 1e-4F), 1);
+    EXPECT_EQ(compare(inputs, softmax, 1e-5F), 1);
+    EXPECT_EQ(compare(inputs, vectors, 1e-4F), 1);
+  }
+}
+
+TEST(FusedOnGpu, ReducesRowsOf16Bits) {
+  for (const DType dtype : {f16, bf16}) {
+    const std::vector<Tensor> inputs = {values_of({6, 40}, 1, dtype), values_of({40}, 2, dtype)};
+    EXPECT_EQ(compare(inputs,
+                      [](Graph&, const std::vector<Output>& x) -> std::vector<Output> {
+                        const Output largest = max(x[0] * x[1], -1, {.keep_dims = true});
+                        return {x[0] * x[1] - largest};
+                      }),
+              1);
+  }
+}
+
+// Of as many rows as columns: a vector of rows is one of columns to what broadcasts it.
+TEST(FusedOnGpu, TellsRowsFromColumns) {
+  const std::vector<Tensor> inputs = {values_of({12, 12}, 1), values_of({12}, 2)};
+  compare(inputs, [](Graph&, const std::vector<Output>& x) -> std::vector<Output> {
+    const Output of_rows = max(x[0], -1);
+    return {x[0] * of_rows, of_rows + x[1], tanh(x[0] - x[1])};
+  });
+}
+
+// Longer rows than a block has, other axes, several axes: by the ops' own kernels.
+TEST(FusedOnGpu, LeavesOtherReductionsToTheirKernels) {
+  const std::vector<Tensor> inputs = {values_of({2, 5000}, 1), values_of({3, 4, 5}, 2)};
+  compare(inputs, [](Graph&, const std::vector<Output>& x) -> std::vector<Output> {
+    return {x[0] * 0.5F - max(x[0], -1, {.keep_dims = true}),
+            tanh(max(x[1], 1, {.keep_dims = true}) - x[1]), max(x[1], {1, 2}) * 3.0F};
+  });
 }
 
 // A vector for the rows is a condition of Select, and a vector for the columns one of SelectV2.
