@@ -12,6 +12,7 @@
 #include "distributed/cluster/launcher_link.h"
 #include "tools/leat/cluster_source.h"
 #include "tools/leat/failure_report.h"
+#include "tools/leat/gpu_shares.h"
 #include "tools/leat/process.h"
 #include "tools/leat/startup_table.h"
 
@@ -56,6 +57,36 @@ TEST(ClusterSource, RecognisesThisHost) {
   ASSERT_EQ(gethostname(name, sizeof name - 1), 0);
   EXPECT_EQ(owner_of_host(name), HostOwner::ours);
   EXPECT_EQ(owner_of_host("192.0.2.1"), HostOwner::other);  // reserved for documentation
+}
+
+TEST(GpuShares, GiveEachTaskItsOwn) {
+  ClusterSpec cluster = resolve_cluster("local:ps=1,worker=3").spec;
+  cluster.set_gpus({"worker"});
+  const auto shares = [&](const std::vector<std::string>& gpus) {
+    std::vector<std::string> out;
+    for (const auto& [task, own] : gpu_shares(cluster, cluster.tasks(), gpus))
+      out.push_back(concat(task.to_string(), " ", own));
+    return out;
+  };
+  EXPECT_THAT(shares({}), testing::IsEmpty());
+  EXPECT_THAT(shares({"0"}), testing::ElementsAre("/job:worker/task:0 0", "/job:worker/task:1 0",
+                                                  "/job:worker/task:2 0"));
+  EXPECT_THAT(
+      shares({"4", "5"}),
+      testing::ElementsAre("/job:worker/task:0 4", "/job:worker/task:1 5", "/job:worker/task:2 4"));
+  EXPECT_THAT(shares({"0", "1", "2", "3", "4", "5", "6"}),
+              testing::ElementsAre("/job:worker/task:0 0,1", "/job:worker/task:1 2,3",
+                                   "/job:worker/task:2 4,5,6"));
+  cluster.set_gpus({"/job:worker/task:1"});
+  EXPECT_THAT(shares({"0", "1"}), testing::IsEmpty()) << "it has all of them";
+}
+
+TEST(GpuShares, AreOfTheVisibleOnes) {
+  ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "2,GPU-ab,5", 1), 0);
+  EXPECT_THAT(gpus_of_this_host(), testing::ElementsAre("2", "GPU-ab", "5"));
+  ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
+  EXPECT_THAT(gpus_of_this_host(), testing::IsEmpty());
+  ASSERT_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
 }
 
 // A cluster of thousands of tasks is longer than a socket's buffer.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -17,6 +18,7 @@
 #include "tools/leat/command_lines.h"
 #include "tools/leat/console.h"
 #include "tools/leat/failure_report.h"
+#include "tools/leat/gpu_shares.h"
 #include "tools/leat/member_group.h"
 #include "tools/leat/startup_table.h"
 
@@ -46,6 +48,7 @@ class Launcher {
  private:
   bool find_own_tasks();
   void check_own_tasks() const;
+  void share_gpus();
   void start_task(StartupRow& row);
   TaskName plaintext_task() const;
   void start_programs();
@@ -93,7 +96,8 @@ class Launcher {
   bool has_told_of_logs_ = false;
   Fd signals_;
   StartupTable table_;
-  std::set<TaskName> left_;  // tasks elsewhere that were there and are not any more
+  std::map<TaskName, std::string> gpus_;  // of the tasks that share those of the host
+  std::set<TaskName> left_;               // tasks elsewhere that were there and are not any more
   MemberGroup members_;
 };
 
@@ -146,10 +150,21 @@ void Launcher::check_own_tasks() const {
         "that is chosen here");
 }
 
+// srun and mpirun start a launcher for each task, and share the GPUs out by themselves.
+void Launcher::share_gpus() {
+  if (options_.only) return;
+  std::vector<TaskName> ours;
+  for (const StartupRow& row : table_.rows())
+    if (row.state == "starting") ours.push_back(row.task);
+  gpus_ = gpu_shares(cluster_, ours, gpus_of_this_host());
+}
+
 void Launcher::start_task(StartupRow& row) {
   const bool has_plaintext_port = options_.plaintext_port > 0 && row.task == plaintext_task();
-  const SpawnOptions command = task_command(
+  SpawnOptions command = task_command(
       options_, row.task, (members_.log_directory() / asked_file).string(), has_plaintext_port);
+  if (const auto own = gpus_.find(row.task); own != gpus_.end())
+    command.environment.emplace_back("CUDA_VISIBLE_DEVICES", own->second);
   const Member& member =
       members_.start(command, {.prefix = task_prefix(options_, row.task), .task = row.task});
   row.pid = member.process.pid;
@@ -185,6 +200,8 @@ void Launcher::start_programs() {
 void Launcher::start_program(StartupRow& row, bool has_terminal) {
   SpawnOptions command = program_command(options_, row.task, cluster_);
   const std::string prefix = program_prefix(row.task);
+  if (const auto own = gpus_.find(row.task); own != gpus_.end() && options_.embed)
+    command.environment.emplace_back("CUDA_VISIBLE_DEVICES", own->second);
   command.has_terminal = has_terminal && console_.is_terminal();
   command.terminal_columns = std::max(40, console_.columns() - static_cast<int>(prefix.size()) - 2);
   const Member& member = members_.start(command, {.prefix = prefix,
@@ -202,6 +219,7 @@ int Launcher::run() {
   next_note_ = start_ + waiting_interval / 2;
   if (!find_own_tasks()) return finish();
   check_own_tasks();
+  share_gpus();
   members_.set_log_directory(options_.log_directory);
   write_cluster(asked_file);
   say(fmt::format("starting {} of {}; logs in {}",
