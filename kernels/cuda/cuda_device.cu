@@ -2,20 +2,13 @@
 // stream when a caller requests a notification.
 #include "kernels/cuda/cuda_device.cuh"
 
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,6 +16,7 @@
 #include "core/pinned_memory.h"
 #include "core/work_clock.h"
 #include "kernels/cuda/block_pool.cuh"
+#include "kernels/cuda/cuda_events.cuh"
 #include "kernels/cuda/recording.cuh"
 
 namespace leat {
@@ -37,139 +31,11 @@ cudaStream_t cuda_stream(const Stream& stream) {
 
 namespace {
 
-std::string error_text(cudaError_t error) {
-  return concat(cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
-}
-
-// After one of these every call fails, until the process ends (CUDA Runtime API, cudaError_t).
-bool ends_use(cudaError_t error) {
-  switch (error) {
-    case cudaErrorECCUncorrectable:
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-    case cudaErrorAssert:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// What to say of a failed call. If an earlier one ended the use of the GPU, that is the cause.
-std::string explain(int ordinal, const std::string& failure, cudaError_t error) {
-  if (!ends_use(error)) return failure;
-  static std::mutex mutex;
-  static std::map<int, std::pair<cudaError_t, std::string>> first;  // by ordinal
-  const std::lock_guard lock(mutex);
-  auto& [known, cause] = first[ordinal];
-  const bool is_first = known != error;  // the error stays the same
-  if (is_first) std::tie(known, cause) = std::pair(error, failure);
-  return concat(is_first ? "" : concat("GPU:", ordinal, " is lost since: "), cause,
-                "; CUDA cannot use GPU:", ordinal, " again in this process: restart the task");
-}
-
-}  // namespace
-
-void cuda::check_cuda(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  (void)cudaGetLastError();  // else the thread's next launch would report it again
-  const Code code = error == cudaErrorMemoryAllocation ? Code::resource_exhausted : Code::internal;
-  int ordinal = 0;
-  (void)cudaGetDevice(&ordinal);
-  fail(code, explain(ordinal, concat("CUDA: ", what, " failed: ", error_text(error)), error));
-}
-
-namespace {
-
 using cuda::BlockPool;
 using cuda::check_cuda;
-
-// Calls back, in order, when events have happened. A thread of its own, because CUDA forbids calls
-// into CUDA from its own callbacks and compute threads must not wait.
-class CompletionThread {
- public:
-  explicit CompletionThread(int ordinal) : ordinal_(ordinal), thread_([this] { run(); }) {}
-  ~CompletionThread() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-    for (cudaEvent_t event : unused_) (void)cudaEventDestroy(event);
-  }
-
-  // Calls back after all work that is on `stream` now.
-  void call_after(cudaStream_t stream, Device::Done done) {
-    cudaEvent_t event = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!unused_.empty()) {
-        event = unused_.back();
-        unused_.pop_back();
-      }
-    }
-    if (event == nullptr) {
-      check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
-                 "cudaEventCreate");
-    }
-    if (const cudaError_t error = cudaEventRecord(event, stream); error != cudaSuccess) {
-      {
-        const std::lock_guard lock(mutex_);
-        unused_.push_back(event);
-      }
-      check_cuda(error, "cudaEventRecord");
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_.push_back({event, std::move(done)});
-    }
-    changed_.notify_all();
-  }
-
- private:
-  struct Waiting {
-    cudaEvent_t event;
-    Device::Done done;
-  };
-
-  void run() {
-    (void)cudaSetDevice(ordinal_);
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
-      Waiting next = std::move(waiting_.front());
-      waiting_.pop_front();
-      lock.unlock();
-      const cudaError_t error = cudaEventSynchronize(next.event);
-      Status status;
-      if (error != cudaSuccess) {
-        status = {Code::internal, explain(ordinal_,
-                                          concat("GPU:", ordinal_, ": ", error_text(error),
-                                                 ", in work that was enqueued before"),
-                                          error)};
-      }
-      next.done(status);
-      next.done = nullptr;
-      lock.lock();
-      unused_.push_back(next.event);
-    }
-  }
-
-  const int ordinal_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Waiting> waiting_;
-  std::vector<cudaEvent_t> unused_;
-  bool stopping_ = false;
-  std::thread thread_;  // last: it uses the others
-};
+using cuda::CompletionThread;
+using cuda::EventClock;
+using cuda::PassingEvent;
 
 cudaStream_t make_stream(int ordinal) {
   check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
@@ -178,71 +44,12 @@ cudaStream_t make_stream(int ordinal) {
   return stream;
 }
 
-// Marks are events. Before the first the stream is idle, so that one comes when it is enqueued.
-class EventClock : public WorkClock {
- public:
-  EventClock(int ordinal, cudaStream_t stream) : ordinal_(ordinal), stream_(stream) {
-    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
-    check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    start_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-    mark();
-  }
-  ~EventClock() override {
-    for (cudaEvent_t event : events_) (void)cudaEventDestroy(event);
-  }
-  void mark() override {
-    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
-    cudaEvent_t event = nullptr;
-    check_cuda(cudaEventCreateWithFlags(&event, cudaEventBlockingSync), "cudaEventCreate");
-    events_.push_back(event);
-    check_cuda(cudaEventRecord(event, stream_), "cudaEventRecord");
-  }
-  std::vector<int64_t> times_ns() override {
-    check_cuda(cudaEventSynchronize(events_.back()), "cudaEventSynchronize");
-    std::vector<int64_t> out;
-    for (size_t i = 1; i < events_.size(); ++i) {
-      float milliseconds = 0;
-      check_cuda(cudaEventElapsedTime(&milliseconds, events_[0], events_[i]),
-                 "cudaEventElapsedTime");
-      out.push_back(start_ns_ + static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6));
-    }
-    return out;
-  }
-
- private:
-  const int ordinal_;
-  const cudaStream_t stream_;
-  int64_t start_ns_ = 0;
-  std::vector<cudaEvent_t> events_;  // the first: the start
-};
-
 // Whether the user wants graphs: LEAT_CUDA_GRAPHS=0 launches kernels one by one, which shows which
 // of them fails.
 bool wants_graphs() {
   const char* const text = std::getenv("LEAT_CUDA_GRAPHS");
   return text == nullptr || std::string_view(text) != "0";
 }
-
-// An event that is forgotten once it has been recorded and waited for.
-class PassingEvent {
- public:
-  // The present device's.
-  PassingEvent() {
-    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
-  }
-  ~PassingEvent() { (void)cudaEventDestroy(event_); }  // after it has happened
-  PassingEvent(const PassingEvent&) = delete;
-  void record(cudaStream_t stream) {
-    check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord");
-  }
-  void hold(cudaStream_t stream) {
-    check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 // Lets the present device read the other's memory by itself, where the machine can. Where it
 // cannot, CUDA copies through the host.
@@ -288,7 +95,7 @@ class CudaDevice : public Device,
     (void)cudaSetDevice(ordinal_);
     const cudaError_t error = cudaStreamQuery(stream_.handle());
     (void)cudaGetLastError();
-    return ends_use(error) ? explain(ordinal_, error_text(error), error) : "";
+    return cuda::ends_use(error) ? cuda::explain(ordinal_, cuda::error_text(error), error) : "";
   }
 
   // Everything runs in order on one stream, so a block that is given back may be handed out at
@@ -383,6 +190,7 @@ class CudaDevice : public Device,
   void upload(const void* host, void* device, size_t bytes, Done done) {
     constexpr size_t large = 256 << 10;
     if (bytes < large) {
+      (void)memory_->end_of_use(device);  // it is used from here on
       copy(host, device, bytes, cudaMemcpyHostToDevice);
       return when_copied(stream_, std::move(done));
     }
@@ -395,11 +203,16 @@ class CudaDevice : public Device,
       now.record(stream_.handle());
       now.hold(uploads);
     }
-    check_cuda(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, uploads),
-               "cudaMemcpyAsync");
-    PassingEvent is_there;
-    is_there.record(uploads);
-    is_there.hold(stream_.handle());
+    try {
+      check_cuda(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, uploads),
+                 "cudaMemcpyAsync");
+      PassingEvent is_there;
+      is_there.record(uploads);
+      is_there.hold(stream_.handle());
+    } catch (...) {
+      (void)cudaStreamSynchronize(uploads);  // as in when_copied()
+      throw;
+    }
     when_copied(uploads_, std::move(done));
   }
 

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <string>
+
 #include "core/device.h"
 #include "core/error.h"
 #include "core/kernel.h"
@@ -38,6 +40,13 @@ inline cudaStream_t cuda_stream(const Arguments& arguments) {
 int cuda_ordinal(Device& device);
 
 namespace cuda {
+
+// "out of memory (cudaErrorMemoryAllocation)"
+std::string error_text(cudaError_t error);
+// After one of these every call fails, until the process ends (CUDA Runtime API, cudaError_t).
+bool ends_use(cudaError_t error);
+// What to say of a failed call. If an earlier one ended the use of the GPU, that is the cause.
+std::string explain(int ordinal, const std::string& failure, cudaError_t error);
 
 // INTERNAL (RESOURCE_EXHAUSTED if memory is short) with CUDA's text and the operation.
 void check_cuda(cudaError_t error, const char* what);
