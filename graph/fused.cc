@@ -118,7 +118,8 @@ RowRule row_rule(const Node& node) {
 bool gains_on_gpus(const Node& node) {
   const RowRule rule = row_rule(node);
   const bool fits = rule == RowRule::elementwise || (rule == RowRule::head && node.is("MatMul")) ||
-                    (rule == RowRule::reduction && reduces_last_axis(node));
+                    (rule == RowRule::reduction && reduces_last_axis(node)) ||
+                    (rule == RowRule::last_axis && node.num_outputs() == 1);
   if (!fits) return false;
   const auto is_narrow = [](DType dtype) { return dtype != DType::f64; };
   return is_narrow(node.outputs[0].dtype) &&

@@ -30,12 +30,17 @@ std::optional<cuda::Format> format_of(DType dtype) {
 
 bool reduces(const FusedProgram::Member& member) { return member.rule == RowRule::reduction; }
 
+bool is_softmax(const FusedProgram::Member& member) {
+  return member.node->is("Softmax") || member.node->is("LogSoftmax");
+}
+
 // Of the operands that are values.
 size_t operands_of(const FusedProgram::Member& member) {
   return reduces(member) ? 1 : member.operands.size();
 }
 
 int steps_of(const FusedProgram::Member& member) {
+  if (is_softmax(member)) return 6;
   return std::max(1, static_cast<int>(operands_of(member)) - 1);  // of AddN
 }
 
@@ -49,6 +54,23 @@ void add_sum(Step step, const std::vector<uint8_t>& terms, cuda::Format format, 
     steps.list[steps.count++] = step;
     step.a = step.out;
   }
+}
+
+// exp(x - largest) / sum, or its logarithm. The result alone is rounded.
+void add_softmax(uint8_t x, uint8_t difference, uint8_t total, const Step& result, Steps& steps) {
+  const auto add = [&](int code, uint8_t out, uint8_t a, uint8_t b = 0) {
+    steps.list[steps.count++] = {.code = static_cast<uint8_t>(code), .out = out, .a = a, .b = b};
+  };
+  const auto functor = [](const char* op) { return cuda::step_of(op); };
+  const bool is_logarithm = result.code == functor("Log");
+  add(Step::largest, difference, x);
+  add(functor("Sub"), difference, x, difference);
+  add(functor("Exp"), total, difference);
+  if (!is_logarithm) add(Step::move, difference, total);
+  add(Step::sum, total, total);
+  if (is_logarithm) add(functor("Log"), total, total);
+  add(functor(is_logarithm ? "Sub" : "Div"), result.out, difference, total);
+  steps.list[steps.count - 1].format = result.format;
 }
 
 }  // namespace
@@ -120,10 +142,14 @@ bool FusedGroup::can_reduce(int m) const {
   const Member& member = specs_->member(m);
   const TensorSpec& from = specs_->of(member.operands[0]);
   const Tensor* const axes = specs_->of(member.operands[1]).value;
-  const int last = from.shape.rank() - 1;
-  if (last < 0 || axes == nullptr || axes->elements() != 1 || axis_at(*axes, 0, last + 1) != last)
-    return false;
-  const int64_t columns = from.shape[last];
+  const int rank = from.shape.rank();
+  return axes != nullptr && axes->elements() == 1 && rank > 0 &&
+         axis_at(*axes, 0, rank) == rank - 1 && can_take_rows_of(from);
+}
+
+bool FusedGroup::can_take_rows_of(const TensorSpec& from) const {
+  if (from.shape.rank() < 1) return false;
+  const int64_t columns = from.shape[from.shape.rank() - 1];
   return columns > 1 && columns <= cuda::most_columns && format_of(from.dtype) &&
          from.shape.elements() <= INT32_MAX && (is_empty() || from.shape == shape_);
 }
@@ -152,13 +178,18 @@ bool FusedGroup::can_map(int m) const {
 bool FusedGroup::add(int m) {
   const Member& member = specs_->member(m);
   const std::vector<TensorSpec>& made = specs_->made[m];
-  if (made.size() != 1 || cuda::step_of(member.node->op->name) < 0 || !format_of(made[0].dtype))
+  const bool has_rows = reduces(member) || is_softmax(member);
+  if (made.size() != 1 || !format_of(made[0].dtype) ||
+      (cuda::step_of(member.node->op->name) < 0 && !is_softmax(member)))
     return false;
   const int loads = static_cast<int>(operands_of(member)), steps = steps_of(member);
   if (loads_ + steps_ + loads + steps > room) return false;
-  if (reduces(member) ? !can_reduce(m) : !can_map(m)) return false;
-  if (is_empty()) shape_ = reduces(member) ? specs_->of(member.operands[0]).shape : made[0].shape;
-  has_rows_ = has_rows_ || reduces(member);
+  const bool can = reduces(member)      ? can_reduce(m)
+                   : is_softmax(member) ? can_take_rows_of(specs_->of(member.operands[0]))
+                                        : can_map(m);
+  if (!can) return false;
+  if (is_empty()) shape_ = has_rows ? specs_->of(member.operands[0]).shape : made[0].shape;
+  has_rows_ = has_rows_ || has_rows;
   members_.push_back(m);
   loads_ += loads;
   steps_ += steps;
@@ -199,10 +230,21 @@ FusedLaunch FusedGroup::launch(
     const Member& member = specs_->member(m);
     std::vector<uint8_t> operands;
     for (size_t i = 0; i < operands_of(member); ++i) operands.push_back(operand_of(m, i));
-    const uint8_t made = registers.emplace(std::tuple(m, 0, 1U, 0U), next()).first->second;
-    Step step{.code = static_cast<uint8_t>(cuda::step_of(member.node->op->name)), .out = made};
-    if (member.node->attrs.contains("alpha")) step.parameter = member.node->attr<float>("alpha");
+    const auto new_register = [&](int number) {
+      return registers.emplace(std::tuple(m, number, 1U, 0U), next()).first->second;
+    };
     const cuda::Format format = *format_of(specs_->made[m][0].dtype);
+    if (is_softmax(member)) {
+      const char* const last = member.node->is("Softmax") ? "Div" : "Log";
+      const Step result{.code = static_cast<uint8_t>(cuda::step_of(last)),
+                        .out = new_register(0),
+                        .format = format};
+      add_softmax(operands[0], new_register(1), new_register(2), result, steps);
+      continue;
+    }
+    Step step{.code = static_cast<uint8_t>(cuda::step_of(member.node->op->name)),
+              .out = new_register(0)};
+    if (member.node->attrs.contains("alpha")) step.parameter = member.node->attr<float>("alpha");
     if (member.node->is("AddN")) {
       add_sum(step, operands, format, steps);
       continue;

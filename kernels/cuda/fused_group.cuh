@@ -39,9 +39,9 @@ struct FusedSpecs {
   }
 };
 
-// Its elements are those of the shape of its members' values. A reduction over the last axis makes
-// it one of rows: members may then be values of rows, too, which have the shape without the last
-// axis, or with an extent of 1 there.
+// Its elements are those of the shape of its members' values. A reduction over the last axis, or a
+// softmax, makes it one of rows: members may then be values of rows, too, which have the shape
+// without the last axis, or with an extent of 1 there.
 class FusedGroup {
  public:
   explicit FusedGroup(const FusedSpecs& specs) : specs_(&specs) {}
@@ -65,6 +65,7 @@ class FusedGroup {
   std::optional<Access> access_of(int m, size_t i) const;
 
   bool contains(int member) const;
+  bool can_take_rows_of(const TensorSpec& from) const;
   bool can_reduce(int m) const;
   bool can_map(int m) const;
   bool is_of_rows(const Shape& shape) const;

@@ -250,6 +250,39 @@ TEST(FusedOnGpu, ReducesRows) {
   }
 }
 
+// Scaled and masked scores, as of attention; and the logarithm of what comes out.
+TEST(FusedOnGpu, ComputesASoftmax) {
+  for (const DType dtype : {f32, f16, bf16}) {
+    for (const Shape& shape : {Shape{3, 2}, Shape{2, 3, 65}, Shape{2, 1000}}) {
+      SCOPED_TRACE(concat(dtype, shape));
+      const std::vector<Tensor> inputs = {values_of(shape, 1, dtype), values_of(shape, 2, dtype)};
+      const float tolerance = dtype == f32 ? 1e-5F : dtype == f16 ? 2e-3F : 1e-2F;
+      const auto attention = [](Graph&, const std::vector<Output>& x) -> std::vector<Output> {
+        const Output weights = softmax(x[0] * 0.25F + x[1]);
+        return {weights * 2.0F, max(weights, -1)};
+      };
+      const auto logarithm = [](Graph&, const std::vector<Output>& x) -> std::vector<Output> {
+        return {-log_softmax(x[0] + x[1])};
+      };
+      EXPECT_EQ(compare(inputs, attention, tolerance), 1);
+      EXPECT_EQ(compare(inputs, logarithm, 10 * tolerance), 1);
+    }
+  }
+}
+
+// A row that nothing is left of, and one with an infinity: as the op's kernel has it.
+TEST(FusedOnGpu, ComputesASoftmaxOfInfinities) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  Tensor x = values_of({4, 40}, 1);
+  std::fill_n(&x.at<float>(1, 0), 40, -infinity);
+  x.at<float>(2, 7) = infinity;
+  x.at<float>(3, 0) = -infinity;
+  compare({x, values_of({4, 40}, 2)},
+          [](Graph&, const std::vector<Output>& x) -> std::vector<Output> {
+            return {softmax(x[0] * 1.0F + abs(x[1])) * 2.0F};
+          });
+}
+
 TEST(FusedOnGpu, ReducesRowsOf16Bits) {
   for (const DType dtype : {f16, bf16}) {
     const std::vector<Tensor> inputs = {values_of({6, 40}, 1, dtype), values_of({40}, 2, dtype)};
