@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "frontends/cpp/nn/nn.h"
@@ -94,6 +95,12 @@ std::vector<float> floats_of(const Tensor& tensor) {
   return out;
 }
 
+// Equal, or both are no numbers.
+MATCHER(IsSame, "") {
+  const float a = std::get<0>(arg), b = std::get<1>(arg);
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
 // The values with and without fusion, to the bit unless sums may have another order; and how much
 // was enqueued with it.
 int64_t compare(const std::vector<Tensor>& inputs, const Build& build, float tolerance = 0) {
@@ -104,8 +111,7 @@ int64_t compare(const std::vector<Tensor>& inputs, const Build& build, float tol
     if (tolerance > 0) {
       EXPECT_THAT(floats_of(fused.values[i]), Pointwise(testing::FloatNear(tolerance), wanted));
     } else {
-      EXPECT_THAT(floats_of(fused.values[i]), Pointwise(testing::NanSensitiveFloatEq(), wanted))
-          << "result " << i;
+      EXPECT_THAT(floats_of(fused.values[i]), Pointwise(IsSame(), wanted)) << "result " << i;
     }
   }
   EXPECT_LE(fused.enqueued, apart.enqueued);
