@@ -65,9 +65,9 @@ class Device {
   // Copies within this device's memory, in stream order: for values that leave a tape, and for copy
   // on write.
   virtual void copy_within(const void* from, void* to, size_t bytes) = 0;
-  // A copy from the memory of another device, without a way through the host: it follows what was
-  // enqueued on both streams, and what is enqueued on both later follows it. False if there is no
-  // such way; nothing is copied then.
+  // Copies from another device's memory without going through the host, after the work that is
+  // enqueued on both streams now, and before what is enqueued on either later. False, and nothing
+  // is copied, if the two devices cannot do so.
   virtual bool copy_from_peer(Device& /*peer*/, const void* /*from*/, void* /*to*/,
                               size_t /*bytes*/) {
     return false;

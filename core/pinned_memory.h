@@ -1,5 +1,5 @@
-// Host memory that a device reads and writes by itself, so that a copy needs no way round through
-// other memory.
+// Host memory that a device reads and writes by itself: copies from and to it need no other buffer
+// in between.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace leat {
 class HasPinnedMemory {
  public:
   virtual ~HasPinnedMemory() = default;
-  // Scarce: for what is copied and then forgotten. RESOURCE_EXHAUSTED if there is none.
+  // Scarce: give it back soon. RESOURCE_EXHAUSTED if there is none.
   virtual std::shared_ptr<Buffer> allocate_pinned(size_t bytes) = 0;
 };
 

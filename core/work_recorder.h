@@ -5,7 +5,8 @@
 
 namespace leat {
 
-// Runs on the device's stream, in order with what is enqueued there. May die while it runs.
+// Runs on the device's stream, in order with what is enqueued there. May be destroyed while it
+// runs.
 class RecordedWork {
  public:
   virtual ~RecordedWork() = default;

@@ -28,8 +28,8 @@ enum class RowRule {
 // How the node may be fused, by its op, its types and its attributes alone. Values are numbers with
 // a fraction or bools: their kernels find no fault in any of them.
 RowRule row_rule(const Node& node);
-// Whether a GPU gains from the node in a `_Fused`: elements, reductions over the last axis and
-// softmaxes, and products, of at most 32 bits.
+// Whether it pays on a GPU to fuse the node: it goes by elements, reduces the last axis, or is a
+// softmax or a MatMul, of at most 32 bits.
 bool gains_on_gpus(const Node& node);
 // Is the value a sum over rows of the operand, as far as shapes are known? No member may use it.
 bool sums_rows(const Node& node);

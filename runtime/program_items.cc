@@ -282,8 +282,8 @@ Status ProgramStep::check_received(const Item& item, const Arrival& arrival) con
                 value.shape());
 }
 
-// On any thread. What lies in the memory of a device of this process comes to the host first, or
-// from one GPU to the other, if only that wants it.
+// On any thread. A value in the memory of a GPU of this process comes to the host first; it goes
+// straight to this program's GPU if nothing on the host reads it.
 void ProgramStep::receive(int index, const Status& status, Tensor value, bool is_dead) {
   Device* const from = value.device();
   if (!status.is_ok() || is_dead || from == nullptr || from->type() == DeviceType::cpu)

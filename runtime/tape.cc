@@ -291,19 +291,19 @@ void TapeInstance::run_recordings() {
       recordings_->use_again();
     }
     for (size_t s = 0; s < recordings_->stretches().size(); ++s) {
-      const auto& [begin, end, is_recorded, early] = recordings_->stretches()[s];
-      next = begin;
-      RecordedWork* const work = recordings_->work(s, [&, first = begin, last = end] {
-        for (size_t i = first; i < last; ++i)
+      const TapeRecordings::Stretch& stretch = recordings_->stretches()[s];
+      next = stretch.begin;
+      RecordedWork* const work = recordings_->work(s, [&] {
+        for (size_t i = stretch.begin; i < stretch.end; ++i)
           tape_->instructions[i].function(tape_->arguments[i], instructions_[i].arguments);
       });
       if (work != nullptr) {
         StepEnd::ask();
         work->run();
-        for (const Tape::EarlyResult& each : early) hand_out(each);
+        for (const Tape::EarlyResult& each : stretch.early) hand_out(each);
         continue;
       }
-      for (; next < end; ++next)
+      for (; next < stretch.end; ++next)
         instructions_[next].function(instructions_[next].bound, instructions_[next].arguments);
     }
   } catch (...) {

@@ -9,11 +9,11 @@ namespace leat {
 namespace {
 
 // Feeds and results alternate between two places when steps overlap, or when somebody keeps a
-// result: for so many sets of addresses there is a recording.
+// result. This many sets of addresses have a recording each.
 constexpr size_t most_recordings = 4;
-// Who gives the tape other addresses again and again gets no more of them.
+// A tape whose addresses keep changing is not recorded any more.
 constexpr int most_dropped = 16;
-// One call for fewer instructions saves nothing.
+// Recording fewer instructions saves nothing.
 constexpr size_t fewest_instructions = 4;
 
 enum class Place : uint8_t { nowhere, device, fixed_on_host, host };
@@ -90,7 +90,8 @@ std::unique_ptr<TapeRecordings> TapeRecordings::of(Device& device, const Tape& t
   if (std::none_of(stretches.begin(), stretches.end(),
                    [](const Stretch& stretch) { return stretch.is_recorded; }))
     return nullptr;
-  return std::unique_ptr<TapeRecordings>(new TapeRecordings(*recorder, std::move(stretches)));
+  return std::unique_ptr<TapeRecordings>(
+      new TapeRecordings(device, *recorder, tape, std::move(stretches)));
 }
 
 void TapeRecordings::use(std::vector<const void*> addresses) {
@@ -126,10 +127,15 @@ RecordedWork* TapeRecordings::work(size_t s, const std::function<void()>& enqueu
     }
     enqueue();
     work = under_way->end();
-  } catch (const Error& error) {  // run one by one, they may be all right
+  } catch (const Error& error) {  // launched one by one, they may work
     has_given_up_ = true;
-    std::cerr << "leat: kernels are launched one by one, because they cannot be recorded: "
-              << error.message() << std::endl;
+    const auto& [begin, end, is_recorded, early] = stretches_[s];
+    std::cerr << concat("leat: ", device_.name(), ": the kernels from '",
+                        tape_.instructions[begin].node->name, "' to '",
+                        tape_.instructions[end - 1].node->name,
+                        "' are launched one by one, because they cannot be recorded as a graph: ",
+                        error.message())
+              << std::endl;
   }
   return work.get();
 }

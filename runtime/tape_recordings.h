@@ -23,7 +23,8 @@ class TapeRecordings {
     std::span<const Tape::EarlyResult> early = {};
   };
 
-  // Null if the device has no recorder, or nothing of the tape is worth it.
+  // Null if the device has no recorder, or nothing of the tape is worth it. Keeps references to
+  // both.
   static std::unique_ptr<TapeRecordings> of(Device& device, const Tape& tape,
                                             const SegmentPlan& segment);
 
@@ -46,10 +47,13 @@ class TapeRecordings {
     std::vector<std::unique_ptr<RecordedWork>> works;  // by stretch
   };
 
-  TapeRecordings(HasWorkRecorder& recorder, std::vector<Stretch> stretches)
-      : recorder_(recorder), stretches_(std::move(stretches)) {}
+  TapeRecordings(const Device& device, HasWorkRecorder& recorder, const Tape& tape,
+                 std::vector<Stretch> stretches)
+      : device_(device), recorder_(recorder), tape_(tape), stretches_(std::move(stretches)) {}
 
-  HasWorkRecorder& recorder_;
+  const Device& device_;
+  HasWorkRecorder& recorder_;  // the device
+  const Tape& tape_;
   const std::vector<Stretch> stretches_;
   std::vector<Recording> recordings_;  // the latest used first
   int dropped_ = 0;                    // that were recorded, and whose addresses did not come back

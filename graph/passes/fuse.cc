@@ -141,7 +141,7 @@ class Fusion {
     return node.assigned_device->type ? *node.assigned_device : device_;
   }
 
-  // On a GPU every launch less is a gain.
+  // On a GPU each launch that is saved is a gain.
   bool is_small(const std::vector<Node*>& group) const {
     if (device_of(*group[0]).type == "GPU") return false;
     for (const Node* node : group) {

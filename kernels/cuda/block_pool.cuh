@@ -23,15 +23,16 @@ class BlockPool {
   BlockPool(int ordinal, const char* kind, Allocate allocate, Free free,
             cudaStream_t users = nullptr);
   ~BlockPool();
-  // The stream is about to end. Blocks may come back later.
+  // Call it before the stream is destroyed. Blocks may still come back.
   void end_of_stream();
 
   // For the thread's MemoryOwner. If there is too little, all pools of this process give up what
   // they keep of the GPU's memory of this kind; RESOURCE_EXHAUSTED says who has how much.
   void* take(size_t bytes);
   void give_back(void* block);
-  // The end of the work that used the block before it was handed out for copied values, if nothing
-  // has been copied there since; else null: all that the stream has got may use it.
+  // Of a block that was handed out for copied values: when the work that used it before has ended.
+  // Null if that is not known, or the block may have been used since (a second call): then all work
+  // on the stream may use it.
   cudaEvent_t end_of_use(void* block);
   // Whether an address lies in one of its blocks.
   bool has(const void* address);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/op_def.h"
+#include "graph/passes/mixed_precision/mixed_precision.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/library_convolution.h"
 #include "kernels/cuda/zeros.cuh"
@@ -107,7 +108,7 @@ class Call {
                                   .out_channels = c.out_channels,
                                   .groups = c.groups,
                                   .channels_first = c.channels_first,
-                                  .takes_tf32 = kernel.node.has("_tf32")};
+                                  .takes_tf32 = kernel.node.has(tensor_float_32_attr)};
     const std::array<const Window*, 3> windows = {&c.planes, &c.height, &c.width};
     int64_t x = c.batch * c.in_channels, padded = x;
     for (size_t i = 0; i < 3; ++i) {

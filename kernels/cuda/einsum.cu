@@ -5,6 +5,7 @@
 
 #include "core/memory_owner.h"
 #include "graph/op_def.h"
+#include "graph/passes/mixed_precision/mixed_precision.h"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/zeros.cuh"
 #include "kernels/cuda_moves.cuh"
@@ -36,7 +37,7 @@ BoundKernel prepare(const KernelRequest& request) {
                                     .m = m,
                                     .n = n,
                                     .k = k,
-                                    .takes_tf32 = request.node.has("_tf32"),
+                                    .takes_tf32 = request.node.has(tensor_float_32_attr),
                                     .batch = plan.batches,
                                     .stride_a = plan.batches > 1 ? m * k : 0,
                                     .stride_b = plan.batches > 1 && !is_single ? k * n : 0,

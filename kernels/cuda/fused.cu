@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/op_def.h"
+#include "graph/passes/mixed_precision/mixed_precision.h"
 #include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/fused_group.cuh"
 #include "kernels/cuda/product.h"
@@ -117,7 +118,7 @@ class Plan {
                        .k = a[transpose_a ? 0 : 1],
                        .transpose_a = transpose_a,
                        .transpose_b = head.node->attr<bool>("transpose_b"),
-                       .takes_tf32 = head.node->attrs.contains("_tf32")};
+                       .takes_tf32 = head.node->attrs.contains(tensor_float_32_attr)};
     if (out.dtype == DType::f64 || out.shape.elements() == 0 || shape.k == 0) return;
     const int sum = only_user_of(0);
     const Operand* const bias = sum < 0 ? nullptr : bias_in(program_->members()[sum], 0);

@@ -1,30 +1,21 @@
 // Local response normalisation and its gradient on the GPU: a thread for each channel of a pixel,
 // which goes through its neighbours.
-#include <algorithm>
-
 #include "graph/op_def.h"
 #include "kernels/cuda_launch.cuh"
+#include "kernels/neural/lrn.h"
 #include "kernels/types.h"
 
 namespace leat {
 namespace {
 
-struct Normalisation {
-  int64_t radius, channels;
-  float bias, alpha, beta;
+// Of the channels of a pixel.
+struct Neighbours {
+  Normalisation by;
+  int64_t channels;
 
-  Normalisation(const NodeView& node, int64_t channels)
-      : radius(node.attr<int64_t>("depth_radius")),
-        channels(channels),
-        bias(node.attr<float>("bias")),
-        alpha(node.attr<float>("alpha")),
-        beta(node.attr<float>("beta")) {
-    check(radius >= 0 && radius <= INT32_MAX, "depth_radius = ", radius, " must be in [0, 2^31)");
-  }
-
-  LEAT_DEVICE int64_t begin(int64_t c) const { return c > radius ? c - radius : 0; }
+  LEAT_DEVICE int64_t begin(int64_t c) const { return c > by.radius ? c - by.radius : 0; }
   LEAT_DEVICE int64_t end(int64_t c) const {
-    return c + radius + 1 < channels ? c + radius + 1 : channels;
+    return c + by.radius + 1 < channels ? c + by.radius + 1 : channels;
   }
   // bias + alpha * the sum of the squares of the neighbours of channel c.
   template <class T>
@@ -32,34 +23,35 @@ struct Normalisation {
     float squares = 0;
     for (int64_t k = begin(c); k < end(c); ++k)
       squares += cuda::widened(pixel[k]) * cuda::widened(pixel[k]);
-    return bias + alpha * squares;
+    return by.bias + by.alpha * squares;
   }
+  LEAT_DEVICE float factor(float norm) const { return std::pow(norm, -by.beta); }
 };
 
 template <class T>
 struct Normalise {
-  Normalisation by;
+  Neighbours of;
   LEAT_DEVICE void operator()(int64_t i, const Pointers& p) const {
     const T* const x = p.input<T>(0);
-    const int64_t c = i % by.channels;
-    const float norm = by.norm(x + i - c, c);
-    p.output<T>()[i] = static_cast<T>(cuda::widened(x[i]) * std::pow(norm, -by.beta));
+    const int64_t c = i % of.channels;
+    const float factor = of.factor(of.norm(x + i - c, c));
+    p.output<T>()[i] = static_cast<T>(cuda::widened(x[i]) * factor);
   }
 };
 
 template <class T>
 struct Differentiate {
-  Normalisation by;
+  Neighbours of;
   LEAT_DEVICE void operator()(int64_t i, const Pointers& p) const {
-    const int64_t c = i % by.channels, pixel = i - c;
+    const int64_t c = i % of.channels, pixel = i - c;
     const T *const dy = p.input<T>(0) + pixel, *const x = p.input<T>(1) + pixel,
                    *const y = p.input<T>(2) + pixel;
     float slopes = 0;
-    for (int64_t k = by.begin(c); k < by.end(c); ++k)
-      slopes += cuda::widened(y[k]) / by.norm(x, k) * cuda::widened(dy[k]);
-    const float through_norm = -2 * by.alpha * by.beta * slopes * cuda::widened(x[c]);
+    for (int64_t k = of.begin(c); k < of.end(c); ++k)
+      slopes += cuda::widened(y[k]) / of.norm(x, k) * cuda::widened(dy[k]);
+    const float through_norm = -2 * of.by.alpha * of.by.beta * slopes * cuda::widened(x[c]);
     p.output<T>()[i] =
-        static_cast<T>(through_norm + std::pow(by.norm(x, c), -by.beta) * cuda::widened(dy[c]));
+        static_cast<T>(through_norm + of.factor(of.norm(x, c)) * cuda::widened(dy[c]));
   }
 };
 
@@ -73,7 +65,7 @@ std::vector<Kernel> kernels() {
              const Shape& shape = r.outputs[0].shape;
              return visit_type(LrnTypes{}, r.outputs[0].dtype, [&](auto tag) {
                using T = typename decltype(tag)::type;
-               return bind_indexed(r, shape.elements(), 0, F<T>{Normalisation(r.node, shape[3])});
+               return bind_indexed(r, shape.elements(), 0, F<T>{{Normalisation(r.node), shape[3]}});
              });
            }}};
 }

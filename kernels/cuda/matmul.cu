@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/op_def.h"
+#include "graph/passes/mixed_precision/mixed_precision.h"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/zeros.cuh"
 #include "kernels/linear_algebra/matrix_batch.h"
@@ -26,7 +27,7 @@ BoundKernel prepare(const KernelRequest& request) {
                                     .k = a[transpose_a ? 0 : 1],
                                     .transpose_a = transpose_a,
                                     .transpose_b = request.attr<bool>("transpose_b"),
-                                    .takes_tf32 = request.node.has("_tf32")});
+                                    .takes_tf32 = request.node.has(tensor_float_32_attr)});
   return BoundKernel::of([product](const Arguments& arguments) {
            product->run({arguments.inputs[0], arguments.inputs[1], arguments.outputs[0]},
                         arguments.workspace, *arguments.stream);
@@ -89,7 +90,7 @@ BoundKernel prepare_batch(const KernelRequest& request) {
                          .k = x[x.rank() - (transpose_x ? 2 : 1)],
                          .transpose_a = transpose_x,
                          .transpose_b = request.attr<bool>("adj_y"),
-                         .takes_tf32 = request.node.has("_tf32")};
+                         .takes_tf32 = request.node.has(tensor_float_32_attr)};
   if (one.k == 0) return cuda::bind_zeros(request.outputs[0]);
   const Shape batch = batch_of(out);
   const std::vector<Run> runs = plan_runs(request.device, one, matrices_of(batch_of(x), batch),

@@ -9,7 +9,6 @@
 #include "graph/op_def.h"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/images/resize_taps.h"
-#include "kernels/moved_elements.h"
 #include "kernels/types.h"
 
 namespace leat {
@@ -20,7 +19,6 @@ struct Table {
   std::vector<int32_t> first = {0}, index;
   std::vector<float> weight;
 
-  // Of a resizing from `in` pixels.
   static Table of(const Taps& taps) {
     Table out;
     for (int64_t i = 0; i < taps.out; ++i) {
@@ -67,8 +65,8 @@ struct TableThere {
 
   TableThere(Device& device, const Table& table, int64_t in) {
     const auto count = std::ssize(table.first), taps = std::ssize(table.index);
-    const Tensor host(DType::i32, {count + 2 * taps});
-    int32_t* const to = const_cast<int32_t*>(host.data<int32_t>());
+    Tensor host(DType::i32, {count + 2 * taps});
+    int32_t* const to = host.data<int32_t>();
     std::copy(table.first.begin(), table.first.end(), to);
     std::copy(table.index.begin(), table.index.end(), to + count);
     if (taps > 0)
@@ -83,40 +81,52 @@ struct TableThere {
   }
 };
 
-// Element i of images that are resized along both axes. Sums are of type C.
-template <class In, class Out, class C>
-struct Resample {
+// Images that are resized along both axes.
+struct Images {
   Axis rows, columns;
   int64_t channels;
 
+  // Output element i: its place along the axes, and the element of the input at row 0, column 0 of
+  // its image and channel.
+  struct Place {
+    int64_t row, column, first;
+  };
+  LEAT_DEVICE Place place(int64_t i) const {
+    const int64_t pixel = i / channels, image = pixel / columns.out / rows.out;
+    return {pixel / columns.out % rows.out, pixel % columns.out,
+            image * rows.in * columns.in * channels + i % channels};
+  }
+  LEAT_DEVICE int64_t at(const Place& place, int64_t row, int64_t column) const {
+    return place.first + (row * columns.in + column) * channels;
+  }
+};
+
+// Sums are of type C.
+template <class In, class Out, class C>
+struct Resample {
+  Images images;
   LEAT_DEVICE void operator()(int64_t i, const Pointers& p) const {
-    const int64_t channel = i % channels, x = i / channels % columns.out,
-                  y = i / channels / columns.out % rows.out,
-                  image = i / channels / columns.out / rows.out;
-    const In* const from = p.input<In>(0) + image * rows.in * columns.in * channels + channel;
+    const Axis &rows = images.rows, &columns = images.columns;
+    const Images::Place place = images.place(i);
     C sum = 0;
-    for (int32_t r = rows.first[y]; r < rows.first[y + 1]; ++r) {
-      for (int32_t c = columns.first[x]; c < columns.first[x + 1]; ++c) {
-        const int64_t at = (rows.index[r] * columns.in + columns.index[c]) * channels;
-        sum += static_cast<C>(rows.weight[r] * columns.weight[c]) * static_cast<C>(from[at]);
+    for (int32_t r = rows.first[place.row]; r < rows.first[place.row + 1]; ++r) {
+      for (int32_t c = columns.first[place.column]; c < columns.first[place.column + 1]; ++c) {
+        const In& value = p.input<In>(0)[images.at(place, rows.index[r], columns.index[c])];
+        sum += static_cast<C>(rows.weight[r] * columns.weight[c]) * static_cast<C>(value);
       }
     }
     p.output<Out>()[i] = static_cast<Out>(sum);
   }
 };
 
-// The only tap, of any type of its size.
+// The only tap.
 template <class T>
 struct Pick {
-  Axis rows, columns;
-  int64_t channels;
-
+  Images images;
   LEAT_DEVICE void operator()(int64_t i, const Pointers& p) const {
-    const int64_t channel = i % channels, x = i / channels % columns.out,
-                  y = i / channels / columns.out % rows.out,
-                  image = i / channels / columns.out / rows.out;
-    const int64_t row = image * rows.in + rows.index[y];
-    p.output<T>()[i] = p.input<T>(0)[(row * columns.in + columns.index[x]) * channels + channel];
+    const Images::Place place = images.place(i);
+    p.output<T>()[i] = p.input<T>(
+        0)[images.at(place, images.rows.index[place.row], images.columns.index[place.column])];
   }
 };
 
@@ -143,7 +153,7 @@ struct Tables {
   BoundKernel bind(const KernelRequest& r) const {
     const TensorSpec& out = r.outputs[0];
     BoundKernel kernel = bind_indexed(r, out.shape.elements(), 0,
-                                      F<Types...>{rows->axis, columns->axis, out.shape[3]});
+                                      F<Types...>{{rows->axis, columns->axis, out.shape[3]}});
     // The tables live as long as the kernel.
     struct Kept {
       std::shared_ptr<const void> bound;

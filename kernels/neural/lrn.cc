@@ -1,7 +1,7 @@
 // leat: fast-math-loops
 // Local response normalisation over neighbouring channels, and its gradient.
+#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -9,37 +9,24 @@
 #include "kernels/cpu.h"
 #include "kernels/cpu_loops.h"
 #include "kernels/examples.h"
+#include "kernels/neural/lrn.h"
 #include "kernels/powers.h"
 
 namespace leat {
 namespace {
 
-struct Normalisation {
-  int64_t radius;
-  float bias, alpha, beta;
-
-  explicit Normalisation(const NodeView& node)
-      : radius(node.attr<int64_t>("depth_radius")),
-        bias(node.attr<float>("bias")),
-        alpha(node.attr<float>("alpha")),
-        beta(node.attr<float>("beta")) {
-    check(radius >= 0 && radius <= std::numeric_limits<int32_t>::max(), "depth_radius = ", radius,
-          " must be in [0, 2^31)");
+// Calls f(channel, first neighbour, last neighbour + 1, bias + alpha * the sum of the neighbours'
+// squares).
+template <class T, class F>
+void for_each_channel(const Normalisation& by, const T* x, int64_t channels, F f) {
+  for (int64_t c = 0; c < channels; ++c) {
+    const int64_t begin = std::max<int64_t>(0, c - by.radius),
+                  end = std::min(channels, c + by.radius + 1);
+    float squares = 0;
+    for (int64_t k = begin; k < end; ++k) squares += float(x[k]) * float(x[k]);
+    f(c, begin, end, by.bias + by.alpha * squares);
   }
-
-  // Calls f(channel, first neighbour, last neighbour + 1, bias + alpha * the sum of the neighbours'
-  // squares).
-  template <class T, class F>
-  void for_each_channel(const T* x, int64_t channels, F f) const {
-    for (int64_t c = 0; c < channels; ++c) {
-      const int64_t begin = std::max<int64_t>(0, c - radius),
-                    end = std::min(channels, c + radius + 1);
-      float squares = 0;
-      for (int64_t k = begin; k < end; ++k) squares += float(x[k]) * float(x[k]);
-      f(c, begin, end, bias + alpha * squares);
-    }
-  }
-};
+}
 
 // The usual radii are small: loops over blocks of channels, with the neighbours on both sides.
 constexpr int64_t small_radius = 16, block = 128;
@@ -153,7 +140,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
         if (n.radius <= small_radius) {
           return vectorized([=]() LEAT_INLINE { normalise(n, x, channels, y); });
         }
-        n.for_each_channel(x, channels, [&](int64_t c, int64_t, int64_t, float norm) {
+        for_each_channel(n, x, channels, [&](int64_t c, int64_t, int64_t, float norm) {
           y[c] = T(float(x[c]) * std::pow(norm, -n.beta));
         });
       });
@@ -169,7 +156,7 @@ BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& request) {
           return vectorized([=]() LEAT_INLINE { differentiate(n, dy, x, y, channels, dx); });
         }
         std::fill_n(dx, channels, T(0));
-        n.for_each_channel(x, channels, [&](int64_t c, int64_t begin, int64_t end, float norm) {
+        for_each_channel(n, x, channels, [&](int64_t c, int64_t begin, int64_t end, float norm) {
           const float slope = -2 * n.alpha * n.beta * float(y[c]) / norm * float(dy[c]);
           for (int64_t k = begin; k < end; ++k) dx[k] = T(float(dx[k]) + slope * float(x[k]));
           dx[c] = T(float(dx[c]) + std::pow(norm, -n.beta) * float(dy[c]));

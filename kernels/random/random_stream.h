@@ -37,6 +37,8 @@ class RandomStream {
       gpu.copy_from_host(zero.get(), taken_on_gpu_->data(), sizeof(uint64_t),
                          [zero, kept = taken_on_gpu_](const Status&) {});
     });
+    check_internal(taken_on_gpu_->device() == &gpu, "a node draws numbers on ", gpu.name(),
+                   " and on ", taken_on_gpu_->device()->name());
     return taken_on_gpu_;
   }
 

@@ -5,8 +5,11 @@
 
 #include <set>
 
+#include "core/byte_size.h"
 #include "frontends/cpp/session.h"
+#include "graph/op_def.h"
 #include "graph/ops/seed.h"
+#include "graph/shape_inference.h"
 #include "runtime/local_session.h"
 #include "tests/cuda/host_gpu.h"
 #include "tests/cuda/models.h"
@@ -155,6 +158,50 @@ TEST(RecordedSteps, TakeTheNextBatchBesideTheirWork) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], float(i), 1e-3F);
   EXPECT_GT(calls.from_host_beside_work, 0);
   EXPECT_GT(calls.graphs, 0);
+}
+
+// A copy, whose second call fails: the one that is to be recorded.
+int calls_of_test_op = 0;
+const Op refuses_op{{
+    .name = "TestRefusesToBeRecorded",
+    .doc = "y = x, for tests of recordings.",
+    .inputs = {"x: float"},
+    .outputs = {"y: float"},
+    .shape = shapes::same_as(0),
+    .kernels = {{.device = DeviceType::gpu,
+                 .prepare =
+                     [](const KernelRequest& r) {
+                       const size_t bytes = byte_size(DType::f32, r.outputs[0].shape);
+                       return BoundKernel::of([device = &r.device, bytes](const Arguments& a) {
+                         check(++calls_of_test_op != 2, "it must not be recorded");
+                         device->copy_within(a.inputs[0], a.outputs[0], bytes);
+                       });
+                     }}},
+    .is_not_differentiable = true,
+}};
+
+TEST(RecordedSteps, GoOnWithoutARecordingThatIsRefused) {
+  (void)host_gpu();
+  Chain chain;
+  {
+    const DeviceScope on{chain.graph, "/device:GPU:0"};
+    chain.y = op("TestRefusesToBeRecorded", {chain.y});
+  }
+  Session session(chain.graph, {.threads = 1});
+  testing::internal::CaptureStderr();
+  const CudaCalls before = count_gpu_calls();
+  calls_of_test_op = 0;
+  for (int step = 0; step < 6; ++step) {
+    const Tensor out = session.run({{chain.x, Tensor::full({2, 3}, float(step))}}, chain.y);
+    EXPECT_FLOAT_EQ(out.at<float>(1, 2), expected(float(step))) << step;
+  }
+  EXPECT_EQ((count_gpu_calls() - before).graphs, 0);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, testing::MatchesRegex(
+                        "leat: /job:.*GPU:0: the kernels from 'MatMul.*' to "
+                        "'TestRefusesToBeRecorded' are launched one by one, because they cannot be "
+                        "recorded as a graph: it must not be recorded.*\n"))
+      << "once";
 }
 
 // A trace shows kernels, so it runs them one by one.

@@ -212,7 +212,7 @@ TEST(Place, KnowsTheKernelsOfOtherProcesses) {
   EXPECT_EQ(where(graph, "d"), "worker/1/GPU:0");
 }
 
-// A GPU that ended with a fault: nothing goes there, and who asks for it hears why.
+// Nothing is placed on a GPU after a fault, and the error for a node that requests it says why.
 TEST(Place, GoesAroundDevicesThatAreOutOfUse) {
   PlacementOptions options = cluster();
   options.devices[5].problem = "an illegal memory access was encountered";

@@ -204,7 +204,7 @@ const Op count_op{{
                      }}},
 }};
 
-// Casts like Cast, which has no kernel for the GPU of these tests.
+// Cast for the GPU of these tests, for which Cast itself has no kernel.
 const Op floats_op{{
     .name = "TestFloats",
     .doc = "y = x as float.",

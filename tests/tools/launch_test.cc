@@ -84,6 +84,8 @@ TEST(GpuShares, GiveEachTaskItsOwn) {
 TEST(GpuShares, AreOfTheVisibleOnes) {
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "2,GPU-ab,5", 1), 0);
   EXPECT_THAT(gpus_of_this_host(), testing::ElementsAre("2", "GPU-ab", "5"));
+  ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "3,-1,4", 1), 0);
+  EXPECT_THAT(gpus_of_this_host(), testing::ElementsAre("3"));
   ASSERT_EQ(setenv("CUDA_VISIBLE_DEVICES", "", 1), 0);
   EXPECT_THAT(gpus_of_this_host(), testing::IsEmpty());
   ASSERT_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);

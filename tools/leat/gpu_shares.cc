@@ -13,8 +13,8 @@ std::vector<std::string> gpus_of_this_host() {
   std::vector<std::string> out;
   if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
     std::istringstream names(visible);
-    for (std::string name; std::getline(names, name, ',');)
-      if (!name.empty() && name != "-1") out.push_back(name);
+    for (std::string name; std::getline(names, name, ',') && name != "-1";)  // CUDA ends there
+      if (!name.empty()) out.push_back(name);
     return out;
   }
   std::error_code none;

@@ -12,9 +12,9 @@ namespace leat {
 // As CUDA names them: those of CUDA_VISIBLE_DEVICES, or else 0, 1, … as the driver lists them.
 std::vector<std::string> gpus_of_this_host();
 
-// By task of `here` that offers GPUs: what CUDA_VISIBLE_DEVICES must be for it. Each gets as many
-// as the others, and its own; if there are more tasks than GPUs, one, in turn. Empty if nothing has
-// to be shared out: there is at most one such task, or no GPU.
+// The value of CUDA_VISIBLE_DEVICES for each task of `here` that offers GPUs. Every GPU goes to one
+// task, and all get about as many; with more tasks than GPUs, several tasks share one. Empty if
+// there is nothing to share out: at most one such task, or no GPU.
 std::map<TaskName, std::string> gpu_shares(const ClusterSpec& cluster,
                                            const std::vector<TaskName>& here,
                                            const std::vector<std::string>& gpus);

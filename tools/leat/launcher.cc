@@ -150,7 +150,7 @@ void Launcher::check_own_tasks() const {
         "that is chosen here");
 }
 
-// srun and mpirun start a launcher for each task, and share the GPUs out by themselves.
+// srun and mpirun start a launcher for each task, and give each task its GPUs themselves.
 void Launcher::share_gpus() {
   if (options_.only) return;
   std::vector<TaskName> ours;

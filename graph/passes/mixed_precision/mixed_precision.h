@@ -28,7 +28,7 @@ enum class MixedPrecision : uint8_t {
 // "none", "bf16", "f16", "gpu_f16" or "tf32". INVALID_ARGUMENT, which lists these, for another
 // text.
 MixedPrecision mixed_precision_from_text(std::string_view text);
-// On nodes whose kernel may round its operands so: true.
+// The attribute of nodes whose kernel may round its operands to TensorFloat-32: true.
 inline constexpr std::string_view tensor_float_32_attr = "_tf32";
 
 }  // namespace leat

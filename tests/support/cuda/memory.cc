@@ -84,7 +84,7 @@ int device_of(const void* address) {
   return first < begin + block.bytes && block.kind == Memory::device ? block.device : -1;
 }
 
-std::atomic<int> delay{0};  // ms
+std::atomic<int> delay{0};  // ms: shows work that does not wait for a copy
 void delay_copies_from_host(int milliseconds) { delay = milliseconds; }
 
 void limit_memory(size_t bytes) {

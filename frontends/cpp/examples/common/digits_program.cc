@@ -91,7 +91,7 @@ Flags parse_flags(int argc, char** argv, const std::string& description, bool ha
         ->capture_default_str();
     app.add_option(
            "--mixed-precision", flags.mixed_precision,
-           "products and convolutions in 16 bits. bf16: bfloat16; f16: float16, and a "
+           "what products and convolutions compute in. bf16: bfloat16; f16: float16, and a "
            "scale for the loss; gpu_f16: float16 on GPUs alone; tf32: TensorFloat-32 on GPUs")
         ->check(CLI::IsMember({"none", "bf16", "f16", "gpu_f16", "tf32"}))
         ->capture_default_str();
