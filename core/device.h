@@ -10,7 +10,7 @@
 #include "core/device_name.h"
 #include "core/error.h"
 #include "core/tensor.h"
-#include "core/thread_pool.h"
+#include "core/work/thread_pool.h"
 
 namespace leat {
 

@@ -7,12 +7,12 @@
 #include <memory>
 #include <ostream>
 
-#include "core/block_memory.h"
 #include "core/byte_size.h"
-#include "core/promised_memory.h"
-#include "core/step_end.h"
+#include "core/memory/block_memory.h"
+#include "core/memory/promised_memory.h"
 #include "core/variant.h"
 #include "core/visit_dtype.h"
+#include "core/work/step_end.h"
 
 namespace leat {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/device.h"
 #include "core/file_roots.h"
-#include "core/variable.h"
+#include "core/state/variable.h"
 #include "graph/shape_inference.h"
 
 namespace leat {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/kernel.h"
-#include "core/variable.h"
+#include "core/state/variable.h"
 
 namespace leat {
 

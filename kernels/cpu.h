@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/kernel.h"
-#include "core/thread_pool.h"
+#include "core/work/thread_pool.h"
 #include "kernels/cpu_isa.h"
-#include "kernels/moved_elements.h"
+#include "kernels/moves/moved_elements.h"
 #include "kernels/types.h"
 
 // For the body of `vectorized`: it must be inlined to be compiled for the vectors of its caller.

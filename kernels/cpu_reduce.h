@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/kernel.h"
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "kernels/cpu_loops.h"
 #include "kernels/reduction_plan.h"
 

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "core/error.h"
-#include "core/host_memory.h"
 #include "core/kernel.h"
+#include "core/memory/host_memory.h"
 #include "core/shape.h"
 
 namespace leat {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/kernel.h"
-#include "core/resource.h"
+#include "core/state/resource.h"
 
 namespace leat {
 

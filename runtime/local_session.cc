@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/block_memory.h"
+#include "core/memory/block_memory.h"
 #include "graph/endpoint.h"
 #include "graph/import/graph_def.h"
 #include "graph/passes/placer.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/device.h"
-#include "core/variable.h"
+#include "core/state/variable.h"
 #include "runtime/registered_graph.h"
 #include "runtime/session.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/thread_pool.h"
+#include "core/work/thread_pool.h"
 #include "graph/host_values.h"
 #include "runtime/node_error.h"
 #include "runtime/pinned_loop.h"

@@ -3,7 +3,7 @@
 
 #include "core/device.h"
 #include "core/error.h"
-#include "core/variable.h"
+#include "core/state/variable.h"
 #include "graph/graph.h"
 
 namespace leat {

@@ -4,7 +4,7 @@
 
 #include "core/flush_denormals.h"
 #include "core/sole_handle.h"
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 
 namespace leat {
 namespace {

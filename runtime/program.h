@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/program_plan.h"
+#include "runtime/plan/program_plan.h"
 #include "runtime/segment.h"
 #include "runtime/session.h"
 

@@ -5,8 +5,8 @@
 
 #include "core/flush_denormals.h"
 #include "core/function.h"
-#include "core/memory_owner.h"
-#include "core/thread_pool.h"
+#include "core/memory/memory_owner.h"
+#include "core/work/thread_pool.h"
 #include "runtime/functions.h"
 #include "runtime/loop.h"
 #include "runtime/node_error.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/rendezvous.h"
-#include "core/step_end.h"
-#include "core/work_source.h"
+#include "core/work/step_end.h"
+#include "core/work/work_source.h"
 #include "runtime/program.h"
 
 namespace leat {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <unordered_map>
 
-#include "core/lasting_memory.h"
+#include "core/memory/lasting_memory.h"
 #include "graph/endpoint.h"
 #include "runtime/pointers.h"
 #include "runtime/program_step.h"

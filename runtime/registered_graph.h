@@ -10,7 +10,7 @@
 
 #include "core/device.h"
 #include "core/rendezvous.h"
-#include "core/variable.h"
+#include "core/state/variable.h"
 #include "graph/passes/pipeline.h"
 #include "runtime/node_states.h"
 #include "runtime/session.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/block_memory.h"
 #include "core/flush_denormals.h"
-#include "core/memory_owner.h"
+#include "core/memory/block_memory.h"
+#include "core/memory/memory_owner.h"
 #include "runtime/lent_thread.h"
 #include "runtime/node_error.h"
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/tape.h"
+#include "runtime/tapes/tape.h"
 
 namespace leat {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "core/text_table.h"
 #include "distributed/cluster/membership_state.h"
 #include "distributed/grpc/rpc_server.h"

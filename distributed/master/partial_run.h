@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/deferred_values.h"
-#include "core/resource.h"
+#include "core/state/deferred_values.h"
+#include "core/state/resource.h"
 #include "distributed/master/cluster_step.h"
 #include "distributed/timer.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/cluster/identity.h"
 #include "distributed/cluster/tls.h"

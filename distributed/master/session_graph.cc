@@ -5,7 +5,7 @@
 #include <map>
 #include <sstream>
 
-#include "core/lasting_memory.h"
+#include "core/memory/lasting_memory.h"
 #include "core/tensor.h"
 #include "graph/import/graph_def.h"
 

@@ -1,5 +1,5 @@
 #include "distributed/wire/channel.h"
-#include "core/pinned_memory.h"
+#include "core/memory/pinned_memory.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,7 +8,7 @@
 
 #include "core/crc32c.h"
 #include "core/device.h"
-#include "core/memory_limit.h"
+#include "core/memory/memory_limit.h"
 
 namespace leat {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/bools.h"
-#include "core/host_memory.h"
+#include "core/memory/host_memory.h"
 #include "core/visit_dtype.h"
 
 namespace leat {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/rendezvous.h"
-#include "core/work_source.h"
+#include "core/work/work_source.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/wire/channel.h"
 #include "graph/passes/pipeline.h"

@@ -6,7 +6,7 @@
 
 #include "core/device.h"
 #include "core/rendezvous.h"
-#include "core/variable.h"
+#include "core/state/variable.h"
 #include "distributed/wait_list.h"
 #include "distributed/worker/worker_client.h"
 

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "core/bools.h"
-#include "core/host_memory.h"
+#include "core/memory/host_memory.h"
 #include "core/visit_dtype.h"
 #include "graph/import/graph_def.h"
 #include "graph/import/proto_codec.h"

@@ -1,6 +1,6 @@
 // defer: turns a partial run's feeds and fetches into nodes that wait for the client's values and
 // keep values for the client, on the task that it dialled. There they share one object
-// (core/deferred_values.h), which the step is fed.
+// (core/state/deferred_values.h), which the step is fed.
 #include <algorithm>
 
 #include "graph/endpoint.h"

@@ -8,8 +8,8 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
-#include "kernels/handles.h"
-#include "kernels/moves.h"
+#include "kernels/moves/handles.h"
+#include "kernels/moves/moves.h"
 
 namespace leat {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <unordered_set>
 
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -10,7 +10,7 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
-#include "kernels/moved_elements.h"
+#include "kernels/moves/moved_elements.h"
 
 namespace leat {
 namespace {

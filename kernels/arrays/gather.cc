@@ -8,8 +8,8 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
-#include "kernels/handles.h"
-#include "kernels/moved_variants.h"
+#include "kernels/moves/handles.h"
+#include "kernels/moves/moved_variants.h"
 
 namespace leat {
 namespace {

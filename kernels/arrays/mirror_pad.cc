@@ -1,15 +1,15 @@
 // MirrorPad: a border that mirrors the tensor, and its gradient, which folds a border back.
 #include "kernels/arrays/mirror_pad.h"
 
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/moves/strided_copy.h"
 #include "kernels/pieces.h"
-#include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {

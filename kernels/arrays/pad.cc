@@ -6,7 +6,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
-#include "kernels/moves.h"
+#include "kernels/moves/moves.h"
 
 namespace leat {
 namespace {

@@ -4,7 +4,7 @@
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/examples.h"
-#include "kernels/moves.h"
+#include "kernels/moves/moves.h"
 
 namespace leat {
 namespace {

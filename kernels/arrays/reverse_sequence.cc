@@ -6,7 +6,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
-#include "kernels/strided_copy.h"
+#include "kernels/moves/strided_copy.h"
 
 namespace leat {
 namespace {

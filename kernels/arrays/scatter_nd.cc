@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <span>
 
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/bad_indices.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/moves/strided_copy.h"
 #include "kernels/pieces.h"
-#include "kernels/resource_form.h"
-#include "kernels/strided_copy.h"
+#include "kernels/state/resource_form.h"
 
 namespace leat {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
-#include "kernels/moves.h"
+#include "kernels/moves/moves.h"
 
 namespace leat {
 namespace {

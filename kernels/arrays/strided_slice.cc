@@ -9,8 +9,8 @@
 #include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
 #include "kernels/examples.h"
-#include "kernels/moves.h"
-#include "kernels/resource_form.h"
+#include "kernels/moves/moves.h"
+#include "kernels/state/resource_form.h"
 
 namespace leat {
 namespace {

@@ -1,14 +1,14 @@
 // TensorScatterUpdate, Add, Sub, Min and Max: a tensor with slices changed at the positions of
 // index vectors.
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/bad_indices.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/moves/strided_copy.h"
 #include "kernels/scatter_rules.h"
-#include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {

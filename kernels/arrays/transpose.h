@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph/op_def.h"
-#include "kernels/moves.h"
+#include "kernels/moves/moves.h"
 
 namespace leat {
 

@@ -1,12 +1,12 @@
 // Where: the positions of true elements. Their number depends on the data, so it runs between
 // segments.
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
-#include "kernels/strided_copy.h"
+#include "kernels/moves/strided_copy.h"
 
 namespace leat {
 namespace {

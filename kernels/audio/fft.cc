@@ -5,7 +5,7 @@
 #include <numbers>
 #include <utility>
 
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "kernels/audio/fft_lanes.h"
 
 namespace leat {

@@ -1,5 +1,5 @@
-// Ops that exchange the values of a partial run with its client (core/deferred_values.h).
-#include "core/deferred_values.h"
+// Ops that exchange the values of a partial run with its client (core/state/deferred_values.h).
+#include "core/state/deferred_values.h"
 #include "graph/op_def.h"
 #include "graph/shape_inference.h"
 

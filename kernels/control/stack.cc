@@ -3,7 +3,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/resource.h"
+#include "core/state/resource.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kernels/control/add_elements.h"
-#include "kernels/copy_elements.h"
+#include "kernels/moves/copy_elements.h"
 
 namespace leat {
 namespace {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/resource.h"
+#include "core/state/resource.h"
 #include "core/tensor.h"
 
 namespace leat {

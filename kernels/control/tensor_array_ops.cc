@@ -4,8 +4,8 @@
 #include "kernels/extents.h"
 
 #include "graph/shape_inference.h"
-#include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
+#include "kernels/moves/copy_elements.h"
 
 namespace leat {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/copy_elements.h"
+#include "kernels/moves/copy_elements.h"
 
 namespace leat {
 void TensorListVariant::check_dtype(DType wanted) const {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/variant.h"
-#include "kernels/element_memory.h"
+#include "kernels/moves/element_memory.h"
 
 namespace leat {
 

@@ -6,7 +6,7 @@
 #include "kernels/control/add_elements.h"
 #include "kernels/control/optional.h"
 #include "kernels/control/tensor_list.h"
-#include "kernels/element_memory.h"
+#include "kernels/moves/element_memory.h"
 #include "kernels/sparse/ragged_variant.h"
 
 namespace leat {

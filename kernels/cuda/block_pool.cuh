@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "core/memory_owner.h"
+#include "core/memory/memory_owner.h"
 
 namespace leat::cuda {
 

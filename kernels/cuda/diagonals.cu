@@ -3,7 +3,7 @@
 #include "graph/op_def.h"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/linear_algebra/matrix_band.h"
-#include "kernels/moves.h"
+#include "kernels/moves/moves.h"
 
 namespace leat {
 namespace {

@@ -3,13 +3,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/memory_owner.h"
+#include "core/memory/memory_owner.h"
 #include "graph/op_def.h"
 #include "graph/passes/mixed_precision/mixed_precision.h"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/zeros.cuh"
-#include "kernels/cuda_moves.cuh"
 #include "kernels/linear_algebra/einsum_plan.h"
+#include "kernels/moves/cuda_moves.cuh"
 #include "kernels/types.h"
 
 namespace leat {

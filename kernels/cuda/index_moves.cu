@@ -6,7 +6,7 @@
 #include "kernels/arrays/reverse_sequence.h"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/index_vectors.h"
-#include "kernels/moves.h"
+#include "kernels/moves/moves.h"
 
 namespace leat {
 namespace {

@@ -2,7 +2,7 @@
 #include "graph/op_def.h"
 #include "kernels/cpu.h"
 #include "kernels/cuda_launch.cuh"
-#include "kernels/moves.h"
+#include "kernels/moves/moves.h"
 
 namespace leat {
 namespace {

@@ -1,10 +1,10 @@
 // Copies between strided views, and fills: what ConcatV2, Slice, Transpose, Pad and similar ops
-// come down to (kernels/moves.h). Neighbouring threads write neighbouring elements.
+// come down to (kernels/moves/moves.h). Neighbouring threads write neighbouring elements.
 #include <algorithm>
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda_launch.cuh"
-#include "kernels/moves.h"
+#include "kernels/moves/moves.h"
 
 namespace leat {
 namespace cuda {

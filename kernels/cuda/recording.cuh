@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/work_recorder.h"
+#include "core/work/work_recorder.h"
 #include "kernels/cuda/cuda_device.cuh"
 
 namespace leat::cuda {

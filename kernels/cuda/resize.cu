@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/memory_owner.h"
+#include "core/memory/memory_owner.h"
 #include "graph/op_def.h"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/images/resize_taps.h"

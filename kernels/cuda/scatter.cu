@@ -7,8 +7,8 @@
 
 #include "graph/op_def.h"
 #include "kernels/math/segment_combiners.h"
-#include "kernels/resource_form.h"
 #include "kernels/scatter_rules.h"
+#include "kernels/state/resource_form.h"
 
 namespace leat {
 namespace {

@@ -3,7 +3,7 @@
 // all; many by digits: every thread counts the digits of a chunk, the counts are added up, and
 // every thread puts its chunk in place. Both keep the order of equal ones.
 #include "kernels/cuda/scatter.cuh"
-#include "kernels/moves.h"
+#include "kernels/moves/moves.h"
 
 namespace leat {
 namespace cuda {

@@ -1,10 +1,10 @@
 // Datasets of batches.
 #include <cstring>
 
-#include "kernels/copy_elements.h"
 #include "kernels/data/dataset.h"
 #include "kernels/extents.h"
-#include "kernels/padding.h"
+#include "kernels/moves/copy_elements.h"
+#include "kernels/moves/padding.h"
 
 namespace leat {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/resource.h"
+#include "core/state/resource.h"
 #include "core/variant.h"
 #include "graph/op_def.h"
 #include "kernels/cpu.h"

@@ -1,6 +1,6 @@
 // DummySeedGenerator and DummyMemoryCache: TensorFlow's client passes them to a dataset that is to
 // have its own seeds or cache.
-#include "core/resource.h"
+#include "core/state/resource.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 

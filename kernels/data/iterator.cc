@@ -4,8 +4,8 @@
 #include <map>
 #include <random>
 
-#include "core/blocking_work.h"
-#include "core/step_end.h"
+#include "core/work/blocking_work.h"
+#include "core/work/step_end.h"
 
 namespace leat {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/function.h"
-#include "core/resource.h"
+#include "core/state/resource.h"
 #include "kernels/data/dataset.h"
 #include "kernels/state/queue.h"
 

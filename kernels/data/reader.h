@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/resource.h"
+#include "core/state/resource.h"
 #include "graph/formats/record_file.h"
 #include "kernels/state/queue.h"
 

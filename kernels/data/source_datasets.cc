@@ -1,7 +1,7 @@
 // Datasets whose elements are tensors of the graph, or numbers.
-#include "kernels/copy_elements.h"
 #include "kernels/data/dataset.h"
 #include "kernels/data/window_datasets.h"
+#include "kernels/moves/copy_elements.h"
 
 namespace leat {
 namespace {

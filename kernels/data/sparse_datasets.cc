@@ -1,7 +1,7 @@
 // Datasets of sparse tensors.
-#include "kernels/copy_elements.h"
 #include "kernels/data/dataset.h"
 #include "kernels/extents.h"
+#include "kernels/moves/copy_elements.h"
 #include "kernels/sparse/sparse_batch.h"
 #include "kernels/sparse/sparse_tensor.h"
 #include "kernels/sparse/tensor_variant.h"

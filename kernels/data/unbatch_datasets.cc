@@ -1,6 +1,6 @@
 // Datasets of the rows of another's elements: one by one, or in batches of other sizes.
-#include "kernels/copy_elements.h"
 #include "kernels/data/dataset.h"
+#include "kernels/moves/copy_elements.h"
 
 namespace leat {
 namespace {

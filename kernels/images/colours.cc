@@ -1,7 +1,7 @@
 // Colours of images, the last axis being red, green, blue: RGBToHSV, HSVToRGB.
 #include <cmath>
 
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

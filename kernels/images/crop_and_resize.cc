@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -5,10 +5,10 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
-#include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/moves/copy_elements.h"
 
 namespace leat {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/kernel.h"
-#include "kernels/strided_copy.h"
+#include "kernels/moves/strided_copy.h"
 
 namespace leat {
 

@@ -2,7 +2,7 @@
 // Matrix products. f32 uses oneDNN's sgemm (sgemm.cc), products with few rows or columns the loops
 // of narrow_matmul.cc. Vectors and other types have loops here.
 #include "kernels/linear_algebra/matmul.h"
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -11,8 +11,8 @@
 #include "kernels/linear_algebra/bfloat16_matmul.h"
 #include "kernels/linear_algebra/narrow_matmul.h"
 #include "kernels/linear_algebra/sgemm.h"
+#include "kernels/moves/strided_copy.h"
 #include "kernels/pieces.h"
-#include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {

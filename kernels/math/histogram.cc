@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,7 +1,7 @@
 // leat: cpu+cuda
 // Select and SelectV2: choose one of two values by a condition.
 #include "kernels/math/functors.h"
-#include "kernels/moved_elements.h"
+#include "kernels/moves/moved_elements.h"
 
 namespace leat {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -6,8 +6,8 @@
 #include "graph/shape_inference.h"
 #include "kernels/broadcast_gradient.h"
 #include "kernels/examples.h"
+#include "kernels/moves/strided_copy.h"
 #include "kernels/neural/softmax_rows.h"
-#include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {

@@ -2,14 +2,14 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
-#include "kernels/copy_elements.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/moves/copy_elements.h"
 #include "kernels/row_splits.h"
 #include "kernels/types.h"
 
@@ -126,8 +126,8 @@ void gather_gradient(Gradient& g) {
   const Output places = op_outputs("RaggedRange", {take(splits, rows), take(ends, rows), one})[1];
   const Output count = strided_slice(shape_of(g.x(levels)), vector(0), vector(1), vector(1),
                                      {{"shrink_axis_mask", 1}});
-  g.dx(levels) = segment_sum(g.dy(static_cast<int>(g.attr<int64_t>("OUTPUT_RAGGED_RANK"))),
-                                      places, count);
+  g.dx(levels) =
+      segment_sum(g.dy(static_cast<int>(g.attr<int64_t>("OUTPUT_RAGGED_RANK"))), places, count);
 }
 
 const Op gather_op{{

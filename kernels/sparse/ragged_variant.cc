@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "graph/shape_inference.h"
-#include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
 #include "kernels/extents.h"
+#include "kernels/moves/copy_elements.h"
 #include "kernels/row_splits.h"
 
 namespace leat {

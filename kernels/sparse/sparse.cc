@@ -1,12 +1,12 @@
 // Sparse matrices as indices, values and a dense shape: SparseToDense, SparseTensorDenseMatMul.
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/moves/strided_copy.h"
 #include "kernels/pieces.h"
-#include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {

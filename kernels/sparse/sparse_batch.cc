@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/host_memory.h"
-#include "kernels/copy_elements.h"
+#include "core/memory/host_memory.h"
 #include "kernels/extents.h"
+#include "kernels/moves/copy_elements.h"
 #include "kernels/sparse/sparse_tensor.h"
 
 namespace leat {

@@ -1,13 +1,13 @@
 // A sparse tensor with a dense one that is broadcast to it, at the positions of the entries:
 // SparseDenseCwiseAdd, Mul and Div.
-#include "core/step_end.h"
+#include "core/work/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/moves/strided_copy.h"
 #include "kernels/sparse/sparse_tensor.h"
-#include "kernels/strided_copy.h"
 #include "kernels/wrapping.h"
 
 namespace leat {

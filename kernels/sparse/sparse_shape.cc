@@ -8,8 +8,8 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
+#include "kernels/moves/strided_copy.h"
 #include "kernels/sparse/sparse_tensor.h"
-#include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {

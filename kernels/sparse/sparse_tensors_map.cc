@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "core/resource.h"
+#include "core/state/resource.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -87,8 +87,8 @@ void take_many(ExecuteContext& c) {
         handles.shape());
   check(handles.elements() > 0,
         "Must have at least 1 serialized SparseTensor, but input matrix has 0 rows");
-  SparseValue out = batch_of(map_of(c).take(handles.span<int64_t>()),
-                              c.node().attr<DType>("dtype"), {handles.elements()});
+  SparseValue out = batch_of(map_of(c).take(handles.span<int64_t>()), c.node().attr<DType>("dtype"),
+                             {handles.elements()});
   c.set_output(0, std::move(out.indices));
   c.set_output(1, std::move(out.values));
   c.set_output(2, std::move(out.shape));

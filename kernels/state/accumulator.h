@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/kernel.h"
+#include "core/state/waiting_state.h"
 #include "core/tensor.h"
-#include "core/waiting_state.h"
 
 namespace leat {
 

@@ -3,7 +3,7 @@
 // The optimizers of most programs: gradient descent, Momentum, Adam, Adagrad, RMSProp.
 #include <cmath>
 
-#include "kernels/update_rule.h"
+#include "kernels/state/update_rule.h"
 
 namespace leat {
 namespace {

@@ -4,7 +4,7 @@
 // AdaMax, AMSGrad, Adagrad with epsilon; AddSign, PowerSign; Keras's momentum.
 #include <cmath>
 
-#include "kernels/update_rule.h"
+#include "kernels/state/update_rule.h"
 
 namespace leat {
 namespace {

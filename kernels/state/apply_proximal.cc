@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "kernels/update_rule.h"
+#include "kernels/state/update_rule.h"
 
 namespace leat {
 namespace {

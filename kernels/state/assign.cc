@@ -3,7 +3,7 @@
 #include <mutex>
 
 #include "core/byte_size.h"
-#include "core/variable.h"
+#include "core/state/variable.h"
 #include "kernels/cpu.h"
 #include "kernels/wrapping.h"
 

@@ -8,8 +8,8 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
-#include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
+#include "kernels/moves/copy_elements.h"
 #include "kernels/named_resource.h"
 #include "kernels/state/staging.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/waiting_state.h"
+#include "core/state/waiting_state.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

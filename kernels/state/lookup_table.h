@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "core/resource.h"
+#include "core/state/resource.h"
 #include "core/tensor.h"
 
 namespace leat {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/waiting_state.h"
+#include "core/state/waiting_state.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/named_resource.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/kernel.h"
-#include "core/resource.h"
+#include "core/state/resource.h"
 #include "core/tensor.h"
 #include "kernels/random/philox.h"
 

@@ -2,11 +2,11 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
-#include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
 #include "kernels/extents.h"
+#include "kernels/moves/copy_elements.h"
+#include "kernels/moves/padding.h"
 #include "kernels/named_resource.h"
-#include "kernels/padding.h"
 #include "kernels/state/queue.h"
 
 namespace leat {

@@ -3,7 +3,7 @@
 // variable's memory.
 #include <mutex>
 
-#include "core/variable.h"
+#include "core/state/variable.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -7,8 +7,8 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
-#include "kernels/resource_form.h"
 #include "kernels/scatter_rules.h"
+#include "kernels/state/resource_form.h"
 
 namespace leat {
 namespace {

@@ -8,9 +8,9 @@
 #include "kernels/bad_indices.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
-#include "kernels/resource_form.h"
+#include "kernels/moves/strided_copy.h"
 #include "kernels/scatter_rules.h"
-#include "kernels/strided_copy.h"
+#include "kernels/state/resource_form.h"
 
 namespace leat {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/kernel.h"
-#include "core/resource.h"
-#include "core/waiting_state.h"
+#include "core/state/resource.h"
+#include "core/state/waiting_state.h"
 #include "graph/op_def.h"
 
 namespace leat {

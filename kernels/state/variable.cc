@@ -1,6 +1,6 @@
 // Variables and plain assignments. A variable's memory belongs to the runtime, which resolves ref
 // edges to it; the kernels here update it in place.
-#include "core/variable.h"
+#include "core/state/variable.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,4 +1,4 @@
-#include "core/block_memory.h"
+#include "core/memory/block_memory.h"
 
 #include <gtest/gtest.h>
 

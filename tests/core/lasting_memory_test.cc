@@ -1,4 +1,4 @@
-#include "core/lasting_memory.h"
+#include "core/memory/lasting_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "core/malloc_heap.h"
+#include "core/memory/malloc_heap.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/host_memory.h"
+#include "core/memory/host_memory.h"
 #include "tests/support/sanitizers.h"
 
 namespace leat {

@@ -1,4 +1,4 @@
-#include "core/slot_memory.h"
+#include "core/memory/slot_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

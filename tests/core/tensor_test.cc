@@ -7,7 +7,7 @@
 #include <sstream>
 #include <thread>
 
-#include "core/host_memory.h"
+#include "core/memory/host_memory.h"
 #include "core/visit_dtype.h"
 #include "tests/support/sanitizers.h"
 

@@ -1,4 +1,4 @@
-#include "core/thread_pool.h"
+#include "core/work/thread_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/step_end.h"
-#include "core/work_source.h"
+#include "core/work/step_end.h"
+#include "core/work/work_source.h"
 
 namespace leat {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/variable.h"
+#include "core/state/variable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

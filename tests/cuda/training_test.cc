@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "core/memory_owner.h"
+#include "core/memory/memory_owner.h"
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"

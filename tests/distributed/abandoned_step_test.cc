@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "core/device.h"
-#include "core/host_memory.h"
-#include "core/malloc_heap.h"
+#include "core/memory/host_memory.h"
+#include "core/memory/malloc_heap.h"
 #include "distributed/worker/worker.h"
 #include "graph/op_def.h"
 #include "graph/ops.h"

@@ -1,7 +1,7 @@
 // What tasks keep of a step that ran once: the memory of this process, which holds all tasks.
 #include <gtest/gtest.h>
 
-#include "core/host_memory.h"
+#include "core/memory/host_memory.h"
 #include "distributed/master/master.h"
 #include "distributed/master/session_graph.h"
 #include "distributed/worker/worker.h"

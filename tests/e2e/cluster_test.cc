@@ -13,8 +13,8 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "core/lasting_memory.h"
-#include "core/slot_memory.h"
+#include "core/memory/lasting_memory.h"
+#include "core/memory/slot_memory.h"
 #include "tests/support/child_process.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/scratch_directory.h"

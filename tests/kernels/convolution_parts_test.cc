@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/device.h"
-#include "core/thread_pool.h"
+#include "core/work/thread_pool.h"
 #include "kernels/neural/convolution.h"
 
 namespace leat {

@@ -1,6 +1,6 @@
 // The memory that control groups leave, from files as the kernel writes them. This test is here,
 // not with those of core/, because of its purpose: a launcher's tasks in a container.
-#include "core/control_groups.h"
+#include "core/memory/control_groups.h"
 
 #include <gtest/gtest.h>
 

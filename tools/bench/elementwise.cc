@@ -10,7 +10,7 @@
 
 #include "core/device.h"
 #include "core/kernel.h"
-#include "core/thread_pool.h"
+#include "core/work/thread_pool.h"
 #include "graph/graph.h"
 #include "graph/shape_inference.h"
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/lasting_memory.h"
-#include "core/slot_memory.h"
+#include "core/memory/lasting_memory.h"
+#include "core/memory/slot_memory.h"
 
 namespace {
 

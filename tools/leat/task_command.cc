@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/malloc_heap.h"
+#include "core/memory/malloc_heap.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/hosted_task.h"
 #include "distributed/wire/protobuf_log.h"

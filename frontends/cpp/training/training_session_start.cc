@@ -3,7 +3,7 @@
 #include <iostream>
 #include <thread>
 
-#include "core/malloc_heap.h"
+#include "core/memory/malloc_heap.h"
 #include "frontends/cpp/training/repeated_runs.h"
 #include "frontends/cpp/training/training_session.h"
 

@@ -1,0 +1,145 @@
+#include "core/memory/block_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "core/memory/promised_memory.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t page = 4096;
+constexpr size_t huge_page = size_t{2} << 20;
+constexpr uint64_t takes_per_trim = 1'024;
+
+void* map(size_t bytes, int flags = 0) {
+  void* data =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  return data == MAP_FAILED ? nullptr : data;
+}
+
+// Starts at a huge page, and asks for huge pages.
+void* map_huge(size_t bytes) {
+  auto* data = static_cast<char*>(map(bytes + huge_page));
+  if (data == nullptr) return nullptr;
+  const size_t before = -reinterpret_cast<uintptr_t>(data) % huge_page;
+  if (before > 0) munmap(data, before);
+  munmap(data + before + bytes, huge_page - before);
+  madvise(data + before, bytes, MADV_HUGEPAGE);
+  return data + before;
+}
+
+void unmap(void* data, size_t bytes) {
+  PromisedMemory::process().remove(data);
+  munmap(data, bytes);
+}
+
+}  // namespace
+
+BlockMemory& BlockMemory::process() {
+  static auto* const memory =
+      new BlockMemory(size_t{8} << 20);  // never destroyed: buffers may outlive all else
+  return *memory;
+}
+
+BlockMemory::~BlockMemory() {
+  for (const auto& [size, all] : sizes_) {
+    for (const Free& block : all.free) unmap(block.data, size);
+  }
+}
+
+// At most an eighth too much, and few sizes.
+size_t BlockMemory::rounded(size_t bytes) {
+  const size_t unit = std::max(page, std::bit_floor(bytes) / 8);
+  return (bytes + unit - 1) / unit * unit;
+}
+
+void* BlockMemory::take(size_t bytes) {
+  const size_t size = rounded(bytes);
+  {
+    std::lock_guard lock(mutex_);
+    if (++taken_ % takes_per_trim == 0) trim_locked();
+    if (const auto found = sizes_.find(size);
+        found != sizes_.end() && !found->second.free.empty()) {
+      void* const data = found->second.free.back().data;
+      found->second.free.pop_back();
+      --counts_.kept_blocks;
+      counts_.kept_bytes -= size;
+      return data;
+    }
+  }
+  void* const data = size >= 2 * huge_page ? map_huge(size) : map(size);
+  if (data == nullptr) return nullptr;
+  PromisedMemory::process().add(data, size);
+  std::lock_guard lock(mutex_);
+  ++sizes_[size].blocks;
+  ++counts_.blocks;
+  counts_.bytes += size;
+  add_spares(size);
+  return data;
+}
+
+// Half as many as there are of the size. With the lock held.
+void BlockMemory::add_spares(size_t size) {
+  Size& all = sizes_[size];
+  for (size_t spares = all.blocks / 2; spares > 0 && counts_.bytes + size <= reserve_; --spares) {
+    void* const data = map(size, MAP_POPULATE);
+    if (data == nullptr) return;
+    all.free.push_back({data, trims_});
+    ++all.blocks;
+    ++counts_.blocks;
+    counts_.bytes += size;
+    ++counts_.kept_blocks;
+    counts_.kept_bytes += size;
+  }
+}
+
+void BlockMemory::give(void* data, size_t bytes) {
+  const size_t size = rounded(bytes);
+  {
+    std::lock_guard lock(mutex_);
+    Size& all = sizes_[size];
+    if (counts_.kept_bytes + size <= keep_at_most) {
+      all.free.push_back({data, trims_});
+      ++counts_.kept_blocks;
+      counts_.kept_bytes += size;
+      return;
+    }
+    --all.blocks;
+    --counts_.blocks;
+    counts_.bytes -= size;
+  }
+  unmap(data, size);
+}
+
+void BlockMemory::trim() {
+  std::lock_guard lock(mutex_);
+  trim_locked();
+}
+
+void BlockMemory::trim_locked() {
+  for (auto at = sizes_.rbegin(); at != sizes_.rend(); ++at) {
+    auto& [size, all] = *at;
+    size_t old = 0;
+    while (old < all.free.size() && all.free[old].since < trims_ && counts_.bytes > reserve_) {
+      unmap(all.free[old++].data, size);
+      counts_.bytes -= size;
+    }
+    all.free.erase(all.free.begin(), all.free.begin() + static_cast<std::ptrdiff_t>(old));
+    all.blocks -= old;
+    counts_.blocks -= old;
+    counts_.kept_blocks -= old;
+    counts_.kept_bytes -= old * size;
+  }
+  ++trims_;
+}
+
+BlockMemory::Counts BlockMemory::counts() const {
+  std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+}  // namespace leat
