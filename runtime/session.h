@@ -30,7 +30,7 @@ struct SessionOptions {
   Gpus gpus = Gpus::prefer;  // where nodes go that request neither a CPU nor a GPU
   bool simplify = true;      // constant folding and friends; false: the graph's own nodes run
   bool simplify_arithmetic = true;  // part of it: Pow(x, 2) as Square(x), and its like
-  bool fuse = true;                 // connected elementwise ops run as one; not without simplify
+  bool fuse = true;  // elementwise ops, and attention on GPUs, run as one; not without simplify
   Recompute recompute = Recompute::nothing;  // what a training step does not keep in memory
   // What products and convolutions compute in. For float16, give the loss a scale (LossScale).
   MixedPrecision mixed_precision = MixedPrecision::nothing;
@@ -38,6 +38,9 @@ struct SessionOptions {
   bool bfloat16_edges = false;  // float32 travels between tasks as bfloat16 (cluster only)
   std::vector<std::string> device_filters =
       {};  // "/job:ps", …: tasks that this session uses (cluster only)
+  // "/job:worker/task:0": where members meet that belong to several programs, of TensorFlow's
+  // collectives (CollectiveReduceV2, …). Empty: a step must have all members.
+  std::string collective_leader = {};
   std::chrono::milliseconds timeout{0};  // of every call; 0 = the default deadline of 10 minutes
   int threads = 0;                       // in process: threads of the pool; 0 = one per core
 };

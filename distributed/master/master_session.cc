@@ -42,6 +42,17 @@ std::shared_ptr<const Peers> with_own_waits(const Peers& peers, WaitList& waits)
   return own;
 }
 
+// Where collectives of several programs meet.
+const std::string& checked_leader(const std::string& leader) {
+  try {
+    (void)DeviceName::parse(leader);
+  } catch (const Error& error) {
+    fail(Code::invalid_argument, "the leader of collectives must be a task, as ",
+         "\"/job:worker/task:0\" is, not \"", leader, "\": ", error.message());
+  }
+  return leader;
+}
+
 std::set<std::string> devices_named_in(const Graph& graph) {
   std::set<std::string> out;
   const Node* before = nullptr;  // neighbours ask for the same mostly
@@ -78,6 +89,7 @@ PipelineOptions MasterSession::pipeline_options(const StepSignature& signature,
   out.recompute = options_.recompute;
   out.mixed_precision = options_.mixed_precision;
   out.bfloat16_edges = options_.bfloat16_edges;
+  out.collective_leader = options_.collective_leader;
   out.placement.allow_soft_placement = options_.allow_soft_placement;
   out.placement.log_placement = options_.log_placement;
   out.placement.gpus = options_.gpus;
@@ -121,7 +133,10 @@ void MasterSession::extend(std::string graph_def, int64_t version, Deadline dead
     for (const std::string& remark : from_graph_def(graph_def, *graph, {.allow_internal = false})) {
       std::cerr << "session " << handle_ << ": " << remark << std::endl;
     }
-    asked = tasks_needed(*peers_, devices_named_in(*graph), options_.device_filters);
+    std::set<std::string> devices = devices_named_in(*graph);
+    if (!options_.collective_leader.empty())
+      devices.insert(checked_leader(options_.collective_leader));
+    asked = tasks_needed(*peers_, devices, options_.device_filters);
     for (const auto& [task, status] : known) asked.erase(task);
   } catch (...) {
     const Status status = status_of_current_exception();

@@ -131,6 +131,8 @@ void write_options(const SessionOptions& options, tensorflow::ConfigProto& proto
   graph.set_enable_bfloat16_sendrecv(options.bfloat16_edges);
   proto.set_operation_timeout_in_ms(options.timeout.count());
   for (const std::string& filter : options.device_filters) proto.add_device_filters(filter);
+  if (!options.collective_leader.empty())
+    proto.mutable_experimental()->set_collective_group_leader(options.collective_leader);
 }
 
 SessionOptions read_options(const tensorflow::ConfigProto& proto) {
@@ -160,6 +162,7 @@ SessionOptions read_options(const tensorflow::ConfigProto& proto) {
   options.isolate_state = proto.isolate_session_state();
   options.device_filters.assign(proto.device_filters().begin(), proto.device_filters().end());
   options.timeout = timeout_of(proto.operation_timeout_in_ms());
+  options.collective_leader = proto.experimental().collective_group_leader();
   return options;
 }
 

@@ -1,11 +1,16 @@
 // expand_collectives: a group of TensorFlow's collectives, a node for each member, becomes plain
 // ops on the members' devices, between which the partitioner puts the transfers: each member
 // reduces all, or, if that costs less, its part of the elements, which the others then gather. All
-// reduce in the order of the ranks, so the results are equal bit by bit.
+// reduce in the order of the ranks, so the results are equal bit by bit. Where GPUs can do it, a
+// library does (lower_collectives).
+//
+// A step may have some of the members alone, because each task runs a program of its own, as with
+// TensorFlow's MultiWorkerMirroredStrategy. They meet on the leader's task (`_CollectiveMeet`).
 #include <algorithm>
 #include <map>
 #include <queue>
 
+#include "graph/collective_result.h"
 #include "graph/ops.h"
 #include "graph/passes/pipeline.h"
 #include "graph/rebuild.h"
@@ -45,8 +50,9 @@ std::string text(const Key& key) {
   return concat("the collective of group ", key.group, ", instance ", key.instance);
 }
 
-// Same op, dtype, shape and reduction on all; the first difference is an error.
-void check_members(const Key& key, const Members& members) {
+// Same op, dtype, shape and reduction on all; the first difference is an error. With a leader,
+// members may be elsewhere.
+void check_members(const Key& key, const Members& members, bool has_leader) {
   const Node& first = *members.front();
   for (const Node* node : members) {
     const auto differs = [&](const auto& what, const auto& own, const auto& others) {
@@ -69,6 +75,7 @@ void check_members(const Key& key, const Members& members) {
       if (value != others) differs(name, value, others);
     }
   }
+  if (has_leader && std::ssize(members) < key.size) return;
   check(std::ssize(members) == key.size, text(key), " has ", key.size, " members, but the step ",
         "runs ", members.size(), std::ssize(members) < key.size ? " of them" : "",
         ", the first is ", describe(first), ": run all of them in one step");
@@ -82,9 +89,13 @@ void check_members(const Key& key, const Members& members) {
 // The ops of one group, on the devices of its members.
 class Expansion {
  public:
-  Expansion(Rebuild& rebuild, const Members& members) : rebuild_(rebuild), members_(members) {}
+  Expansion(Rebuild& rebuild, const Key& key, const Members& members)
+      : rebuild_(rebuild), key_(key), members_(members) {}
 
   void run();
+  // The members that the step has, with others that it lacks. `own`: the task that runs what
+  // requests none.
+  void meet(const DeviceName& leader, const DeviceName& own);
 
  private:
   // The member's input, once all that the member waits for has run.
@@ -98,6 +109,7 @@ class Expansion {
     made.requested_device = node.requested_device;
     return made.output();
   }
+  std::vector<Output> marked(const std::vector<Output>& values, std::vector<Output> results);
   // A node of the member's name with the result.
   void leave(const Node& node, const Output& result) {
     Node& made = rebuild_.graph().insert(
@@ -172,8 +184,63 @@ class Expansion {
   }
 
   Rebuild& rebuild_;
+  const Key& key_;
   const Members& members_;
 };
+
+// For GPUs, if their library has the collective.
+std::vector<Output> Expansion::marked(const std::vector<Output>& values,
+                                      std::vector<Output> results) {
+  const Node& first = *members_.front();
+  const bool is_gather = first.is("CollectiveGatherV2");
+  if (!is_gather && first.attr<std::string>("merge_op") != "Add") return results;
+  return on_each([&](size_t k) {
+    return collective_result(
+        results[k], values[k],
+        {.kind = is_gather ? CollectiveKind::all_gather : CollectiveKind::all_reduce,
+         .is_mean = !is_gather && first.attr<std::string>("final_op") == "Div",
+         .group = first.name,
+         .rank = static_cast<int64_t>(k),
+         .members = std::ssize(members_)});
+  });
+}
+
+void Expansion::meet(const DeviceName& leader, const DeviceName& own) {
+  for (const Node* node : members_) {
+    const bool is_reduce = node->is("CollectiveReduceV2");
+    const DeviceName member = node->requested_device->with_defaults(own);
+    std::vector<Output> value;
+    if (!is_receive(*node)) value.push_back(entry(*node));
+    Shape shape = node->outputs[0].shape;  // others may bring more rows to a gather, or fewer
+    if (node->is("CollectiveGatherV2") && shape.has_rank() && shape.rank() > 0) shape.set(0, any);
+    AttrMap attrs = {
+        {"T", node->outputs[0].dtype},
+        {"N", std::ssize(value)},
+        {"op", is_broadcast(*node) ? "broadcast"
+               : is_reduce         ? "reduce"
+                                   : "gather"},
+        {"group_size", static_cast<int64_t>(key_.size)},
+        {"member", member.to_string()},
+        {"shape", shape},
+        {"shared_name", text(key_)},
+    };
+    if (is_reduce) {
+      attrs.insert_or_assign("merge_op", node->attr<std::string>("merge_op"));
+      attrs.insert_or_assign("final_op", node->attr<std::string>("final_op"));
+    }
+    Node& made = rebuild_.graph().insert(
+        {.op = "_CollectiveMeet",
+         .name = fresh(*node, "meet"),
+         .inputs = value,
+         .attrs = std::move(attrs),
+         .control_inputs =
+             is_receive(*node) ? rebuild_.control_inputs_of(*node) : std::vector<Node*>{},
+         .location = node->location},
+        {});
+    made.requested_device = leader;
+    leave(*node, made.output());
+  }
+}
 
 void Expansion::run() {
   const Node& first = *members_.front();
@@ -185,16 +252,24 @@ void Expansion::run() {
                                       [](const Output& value) { return bool{value}; });
     results.assign(members_.size(), sent);
   } else if (first.is("CollectiveGatherV2")) {
-    results = on_each([&](size_t) { return joined(values); });
+    results = marked(values, on_each([&](size_t) { return joined(values); }));
   } else {
-    results = reduced(values);
+    results = marked(values, reduced(values));
   }
   for (size_t k = 0; k < members_.size(); ++k) leave(*members_[k], results[k]);
 }
 
+// The CPU of the task that the option names.
+DeviceName device_of(const std::string& leader) {
+  DeviceName out = DeviceName::parse(leader);
+  out.type = "CPU";
+  out.id = 0;
+  return out;
+}
+
 }  // namespace
 
-bool expand_collectives(Graph& graph) {
+bool expand_collectives(Graph& graph, const std::string& leader, const DeviceName& own) {
   std::map<Key, Members> groups;
   std::vector<int> group_of(graph.size(), -1);  // by id: the position in `units`
   for (const auto& node : graph.nodes()) {
@@ -212,7 +287,7 @@ bool expand_collectives(Graph& graph) {
     std::stable_sort(members.begin(), members.end(), [](const Node* a, const Node* b) {
       return a->requested_device->to_string() < b->requested_device->to_string();
     });
-    check_members(key, members);
+    check_members(key, members, !leader.empty());
     for (const Node* node : members)
       group_of[static_cast<size_t>(node->id)] = static_cast<int>(units.size());
     units.push_back({key, std::move(members)});
@@ -246,7 +321,13 @@ bool expand_collectives(Graph& graph) {
     if (group < 0) {
       rebuild.copy(node);
     } else {
-      Expansion(rebuild, made).run();
+      const Key& key = units[static_cast<size_t>(group)].key;
+      Expansion expansion(rebuild, key, made);
+      if (std::ssize(made) == key.size) {
+        expansion.run();
+      } else {
+        expansion.meet(device_of(leader), own);
+      }
     }
     done += made.size();
     for (const Node* each : made) {

@@ -62,8 +62,10 @@ PassResult run_infer(Graph& graph, StepContext&) {
   return PassResult::unchanged;  // it writes shapes, of which verify knows nothing
 }
 
-PassResult run_expand_collectives(Graph& graph, StepContext&) {
-  return expand_collectives(graph) ? PassResult::changed : PassResult::skipped;
+PassResult run_expand_collectives(Graph& graph, StepContext& step) {
+  const bool has_changed = expand_collectives(graph, step.options.collective_leader,
+                                              step.options.placement.default_device);
+  return has_changed ? PassResult::changed : PassResult::skipped;
 }
 
 PassResult run_read_late(Graph& graph, StepContext& step) {
@@ -79,6 +81,12 @@ PassResult run_simplify(Graph& graph, StepContext& step) {
 PassResult run_place(Graph& graph, StepContext& step) {
   place(graph, step.options.placement);
   return PassResult::unchanged;  // it writes devices alone
+}
+
+PassResult run_lower_collectives(Graph& graph, StepContext& step) {
+  const auto& devices = step.options.placement.devices;
+  return lower_collectives(graph, step.signature, devices) ? PassResult::changed
+                                                           : PassResult::skipped;
 }
 
 PassResult run_simplify_placed(Graph& graph, StepContext& step) {
@@ -128,6 +136,7 @@ constexpr auto passes = std::to_array<Pass>({{"connect", run_connect},
                                              {"read_late", run_read_late},
                                              {"simplify", run_simplify},
                                              {"place", run_place},
+                                             {"lower_collectives", run_lower_collectives},
                                              {"simplify_placed", run_simplify_placed},
                                              {"mixed_precision", run_mixed_precision},
                                              {"spread_loops", run_spread_loops},

@@ -1,10 +1,10 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
 // the run is partial) → structure_loops → split_identity_n → infer → expand_collectives → read_late
-// → simplify → place → simplify_placed → mixed_precision → spread_loops → fuse → recompute →
-// partition. Each is a free function from graph to graph;
-// verify() runs after each one that made or changed a graph. Most change the graph in place or
-// replace it: a large graph is copied, and even moved, as rarely as possible. A pass that returns
-// bool returns whether it had anything to do.
+// → simplify → place → lower_collectives → simplify_placed → mixed_precision → spread_loops → fuse
+// → recompute → partition. Each is a free function from graph to graph; verify() runs after each
+// one that made or changed a graph. Most change the graph in place or replace it: a large graph is
+// copied, and even moved, as rarely as possible. A pass that returns bool returns whether it had
+// anything to do.
 #pragma once
 
 #include <functional>
@@ -95,7 +95,8 @@ struct PipelineOptions {
   bool fuse = true;  // not without simplify
   Recompute recompute = Recompute::nothing;
   MixedPrecision mixed_precision = MixedPrecision::nothing;
-  bool bfloat16_edges = false;  // PartitionOptions
+  bool bfloat16_edges = false;         // PartitionOptions
+  std::string collective_leader = {};  // SessionOptions
   // Called after every pass with its name; for dumps and tests.
   std::function<void(std::string_view pass, const Graph& graph)> after_pass;
 };
@@ -155,9 +156,11 @@ bool split_identity_n(Graph& graph, const StepSignature& signature);
 // Infers shapes again, with what is now known about feeds.
 void infer(Graph& graph);
 // Computes TensorFlow's collectives (CollectiveReduceV2, …) with plain ops on the devices of their
-// members. INVALID_ARGUMENT if the step lacks a member, if members differ in what they exchange, or
-// if collectives wait for each other.
-bool expand_collectives(Graph& graph);
+// members. If the step lacks members, those that it has meet the others, of other programs, on the
+// task `leader`. INVALID_ARGUMENT if there is none, if members differ in what they exchange, or if
+// collectives wait for each other.
+// `own`: the task that runs what requests none.
+bool expand_collectives(Graph& graph, const std::string& leader = {}, const DeviceName& own = {});
 // A user of a reference's Identity that runs only after an update reads the updated variable, as in
 // TensorFlow, unless the Identity is ordered before the update. With a placement, users on other
 // devices do not if the update waits for a value from elsewhere: theirs was sent before.
@@ -168,6 +171,11 @@ bool read_late(Graph& graph, const PlacementOptions* placement);
 void simplify(Graph& graph, const StepSignature& signature, Simplify extent = Simplify::all);
 // Sets assigned_device and placement_reason of every node (placer.h has the rules).
 void place(Graph& graph, const PlacementOptions& options);
+// Leaves collectives (graph/collective_result.h) to a library where all members are on GPUs that
+// have it, and removes the marks of the others. `graph` must be placed on `devices`. False if the
+// step has none.
+bool lower_collectives(Graph& graph, const StepSignature& signature,
+                       const std::vector<DeviceSpec>& devices);
 // Merges common subexpressions again. `graph` must be placed: nodes that request different devices
 // may be on one device.
 bool simplify_placed(Graph& graph, const StepSignature& signature);

@@ -26,8 +26,10 @@ const std::set<std::string, std::less<>> without_example = {
     "_Send", "_Recv", "Switch", "RefSwitch", "Merge", "RefMerge", "RefIdentity", "Enter",
     "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "_Loop",
     "DatasetToGraph", "DatasetToGraphV2",
+    // A pass makes them, and only GPUs have kernels for them: tests/cuda/collectives_test.cc.
+    "_CollectiveJoin", "_CollectiveRun",
     // They leave no value behind, or they wait, or hold a graph; they have their own tests.
-    "_Fused", "CollectiveBcastRecvV2", "DestroyResourceOp", "GenerateVocabRemapping",
+    "_Fused", "CollectiveBcastRecvV2", "_CollectiveMeet", "DestroyResourceOp", "GenerateVocabRemapping",
     "LoadAndRemapMatrix", "Save", "SaveSlices", "Restore", "RestoreSlice", "SaveV2", "RestoreV2",
     "MergeV2Checkpoints", "FIFOQueueV2", "PaddingFIFOQueueV2", "RandomShuffleQueueV2",
     "QueueEnqueueV2", "QueueEnqueueManyV2", "QueueDequeueV2", "QueueDequeueManyV2",

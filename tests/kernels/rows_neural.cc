@@ -19,6 +19,18 @@ AttrMap volumes(std::initializer_list<int64_t> strides, const char* padding) {
           {"padding", padding}};
 }
 
+// The gradient is that of the first input alone.
+void add_collective_result(std::vector<Row>& rows) {
+  rows.push_back({.op = "CollectiveResult",
+                  .shapes = {{2, 3}, {2, 3}},
+                  .attrs = {{"kind", "all_reduce"},
+                            {"is_mean", false},
+                            {"group", "g"},
+                            {"rank", 0},
+                            {"members", 2}},
+                  .no_gradient = {1}});
+}
+
 void add_pools(std::vector<Row>& rows) {
   const Shape image = {2, 5, 4, 3};
   const auto add = [&](std::string op, std::vector<Shape> shapes, AttrMap attrs, Row rest = {}) {
@@ -257,6 +269,7 @@ std::vector<Row> neural_rows() {
        .attrs = windows({1, 1}, "VALID", {{"rates", longs_of({1, 3, 2, 1})}})},
   };
   add_pools(rows);
+  add_collective_result(rows);
   return rows;
 }
 

@@ -5,6 +5,7 @@
 
 Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without it.
 """
+import concurrent.futures
 import unittest
 
 from leat_cluster import cluster, main, np, tf, tf1
@@ -123,6 +124,54 @@ class Collectives(unittest.TestCase):
         for build, text in ((sizes, "instance 20"), (missing, "instance 21")):
             with self.assertRaisesRegex(tf.errors.InvalidArgumentError, text):
                 self.outcome(cluster().target, build)
+
+
+class Programs(unittest.TestCase):
+    """A program for each worker, which meet as ConfigProto.Experimental.collective_group_leader says."""
+
+    def each(self, program):
+        """What program(i) returns, both at the same time."""
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            return [f.result() for f in [pool.submit(program, i) for i in (0, 1)]]
+
+    def session(self, i):
+        config = tf1.ConfigProto(operation_timeout_in_ms=30_000)
+        config.experimental.collective_group_leader = "/job:worker/replica:0/task:0"
+        return tf1.Session(cluster().targets[i], config=config)
+
+    def test_exchange(self):
+        def program(i):
+            with tf1.Graph().as_default(), tf1.device(f"/job:worker/task:{i}"):
+                x = tf.constant([[1.0 + i, 2.0]])
+                outputs = [reduce(x, 30), reduce(x, 31, "Max", "Id"), gather(x, 32),
+                           send(x, 33) if i == 0 else receive(tf.float32, [1, 2], 33)]
+                with self.session(i) as session:
+                    return session.run(outputs)
+        for total, largest, both, sent in self.each(program):
+            np.testing.assert_array_equal(total, [[3, 4]])
+            np.testing.assert_array_equal(largest, [[2, 2]])
+            np.testing.assert_array_equal(both, [[1, 2], [2, 2]])
+            np.testing.assert_array_equal(sent, [[1, 2]])
+
+    def test_train_together(self):
+        data = [([[1.0, 2.0]], 3.0), ([[-1.0, 1.0]], 0.5)]
+
+        def program(i):
+            x, y = data[i]
+            with tf1.Graph().as_default(), tf1.device(f"/job:worker/task:{i}"):
+                w = tf1.get_variable(f"w{i}", initializer=[[0.5], [-0.5]])
+                optimizer = tf1.train.GradientDescentOptimizer(0.1)
+                (gradient, _), = optimizer.compute_gradients(tf.reduce_mean(tf.square(tf.matmul(x, w) - y)), [w])
+                step = optimizer.apply_gradients([(reduce(gradient, 40, "Add", "Div"), w)])
+                with self.session(i) as session:
+                    session.run(w.initializer)
+                    for _ in range(100):
+                        session.run(step)
+                    return session.run(w)
+        first, second = self.each(program)
+        np.testing.assert_array_equal(first, second)
+        for x, y in data:
+            np.testing.assert_allclose(np.matmul(x, first), [[y]], atol=1e-2)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 // bucket of gradients: one copy per worker under `leat run --embed`, the chief's prints one JSON
 // line.
 //   leat run --embed local:worker=3 -- all_reduce --mib 25
+//   all_reduce --gpus 4 --mib 25        # between GPUs of this process
 // Every worker has a variable of so many MiB; a step makes the sum of all on each. The peers are
 // peers/torch_all_reduce.py (gloo) and peers/mpi_all_reduce.c.
 #include <CLI/CLI.hpp>
@@ -23,18 +24,26 @@ using Clock = std::chrono::steady_clock;
 
 struct Flags {
   double mib = 1;
-  int repeats = 200;
+  int repeats = 200, gpus = 0;
   std::string algorithm = "automatic";
   collectives::AllReduceOptions options;
 };
 
+Replicas replicas_of(const Cluster& cluster, int gpus) {
+  if (gpus == 0) return Replicas{StrategyCluster(cluster)};
+  std::vector<std::string> devices;
+  for (int k = 0; k < gpus; ++k) devices.push_back(concat("GPU:", k));
+  return {StrategyCluster(), devices};
+}
+
 void run(const Flags& flags) {
   const Cluster cluster = join_cluster();
-  check(cluster.task().has_value(),
-        "run this under `leat run --embed local:worker=2 -- …`: TF_CONFIG is not set");
+  check(flags.gpus > 0 || cluster.task().has_value(),
+        "run this under `leat run --embed local:worker=2 -- …`: TF_CONFIG is not set; or give "
+        "--gpus");
   if (!cluster.is_chief()) return;
   Graph graph;
-  const Replicas replicas{StrategyCluster(cluster)};
+  const Replicas replicas = replicas_of(cluster, flags.gpus);
   const auto elements = static_cast<int64_t>(flags.mib * (1 << 20)) / 4;
   collectives::PerReplica values;
   std::vector<Output> checks;
@@ -43,9 +52,12 @@ void run(const Flags& flags) {
     values.push_back(variable(graph, concat("values_", k), {elements},
                               initializers::constant(static_cast<double>(k + 1))));
   }
-  const LinkSpeed speed = link_speed(replicas);
+  LinkSpeed speed;
   collectives::AllReduceOptions options = flags.options;
-  options.trip_bytes = speed.trip_bytes();
+  if (flags.gpus == 0) {
+    speed = link_speed(replicas);
+    options.trip_bytes = speed.trip_bytes();
+  }
   const collectives::PerReplica sums = collectives::all_reduce(replicas, values, options);
   Targets targets;
   for (int k = 0; k < replicas.count(); ++k) {
@@ -80,11 +92,15 @@ void run(const Flags& flags) {
 int main(int argc, char** argv) {
   Flags flags;
   flags.options.reduction = collectives::Reduction::sum;
-  CLI::App app{"All-reduce of one tensor; run it under `leat run --embed local:worker=N`."};
+  CLI::App app{
+      "All-reduce of one tensor; run it under `leat run --embed local:worker=N`, or with --gpus "
+      "N."};
   app.add_option("--mib", flags.mib, "size of the tensor")
       ->check(CLI::Range(0.001, 1024.0))
       ->capture_default_str();
   app.add_option("--repeats", flags.repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--gpus", flags.gpus, "of this process, instead of the workers of a cluster")
+      ->check(CLI::Range(2, 64));
   app.add_option("--algorithm", flags.algorithm)
       ->check(CLI::IsMember(collectives::algorithms()))
       ->capture_default_str();

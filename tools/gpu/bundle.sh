@@ -14,9 +14,10 @@ while [[ $# -gt 0 ]]; do
   esac
 done
 programs=(bin/leat bin/examples/mnist bin/examples/convolution bin/examples/char_lstm bin/bench/models
-  tests/leat_kernels_test)
+  bin/bench/all_reduce tests/leat_kernels_test)
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-cmake --build "$build" --target leat_demo example_convolution example_char_lstm bench_models leat_kernels_test
+cmake --build "$build" --target leat_demo example_convolution example_char_lstm bench_models bench_all_reduce \
+  leat_kernels_test
 [[ -e $build/lib/libleat_cuda.so ]] || {
   echo "bundle.sh: $build has no lib/libleat_cuda.so: configure where nvcc and the CUDA libraries are" >&2
   exit 1

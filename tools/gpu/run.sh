@@ -104,6 +104,19 @@ for model in mlp cnn; do
 done
 check cluster 40 bin/leat run --gpus local:ps=1,worker=1 -- bin/examples/mnist --epochs 2
 
+# ---- Several GPUs
+gpus=$(nvidia-smi --list-gpus 2>/dev/null | wc -l)
+if ((gpus > 1)); then
+  summary() { grep -o '"median_s.*' "$1" | tail -n 1; }
+  for mib in 1 25 256; do
+    check "nccl_${mib}_mib" 20 bin/bench/all_reduce --gpus "$gpus" --mib $mib
+    check "peer_copies_${mib}_mib" 20 bin/bench/all_reduce --gpus "$gpus" --mib $mib --algorithm chunks
+  done
+  check mirrored 40 bin/examples/mnist --strategy "mirrored:gpus=$gpus" --epochs 3
+else
+  record nccl skipped 0 "one GPU"
+fi
+
 # ---- Steps of usual networks, beside the CPU's losses and torch's times
 summary() { grep -o '"median_s.*' "$1" | tail -n 1; }
 python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null && has_torch=yes || has_torch=no

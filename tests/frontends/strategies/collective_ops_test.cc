@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/variables.h"
 #include "graph/ops.h"
@@ -203,6 +205,143 @@ TEST_F(CollectiveOps, ThatCrossEachOtherAreAnError) {
                     "collectives wait for each other, so none can run: the collective of group 7, "
                     "instance 11",
                     [&] { run(all); });
+}
+
+// ---- Members in several programs, each with a session of its own
+
+// Of worker k: what `build(graph)` makes there, run `steps` times beside the others.
+class CollectivePrograms : public testing::Test {
+ protected:
+  using Build = std::function<std::vector<Output>(Graph& graph, int k)>;
+
+  // By program: the values of the last step.
+  std::vector<std::vector<Tensor>> run(const Build& build, int steps = 3) {
+    std::vector<std::vector<Tensor>> out(n);
+    each_program([&](int k) {
+      Graph graph;
+      const std::vector<Output> outputs = build(graph, k);
+      Session session(graph, options(k));
+      for (int step = 0; step < steps; ++step)
+        out[static_cast<size_t>(k)] = session.run({}, outputs);
+    });
+    return out;
+  }
+  template <class Program>
+  void each_program(const Program& program) {
+    std::vector<std::thread> threads;
+    for (int k = 0; k < n; ++k) threads.emplace_back([&, k] { program(k); });
+    for (std::thread& each : threads) each.join();
+  }
+  SessionOptions options(int k) {
+    SessionOptions out;
+    out.target = cluster_.target("worker", k);
+    out.collective_leader = "/job:worker/replica:0/task:1";
+    return out;
+  }
+  static Output reduce(const Output& x, int instance, AttrMap attrs = {{"merge_op", "Add"}}) {
+    if (!attrs.contains("final_op")) attrs.insert_or_assign("final_op", "Id");
+    attrs.insert_or_assign("Nordering_token", 0);
+    return op("CollectiveReduceV2", inputs(x, instance), attrs);
+  }
+  static Output fill_of(Graph& graph, int64_t elements) {
+    return constant(graph, Tensor::full({elements}, 1.0F));
+  }
+  static std::vector<Output> inputs(const Output& x, int instance) {
+    Graph& graph = x.graph();
+    return {x, constant(graph, n), constant(graph, 7), constant(graph, instance)};
+  }
+
+  InProcessCluster cluster_{{{"worker", n}}};
+};
+
+TEST_F(CollectivePrograms, ReduceGatherAndBroadcast) {
+  const auto results = run([](Graph& graph, int k) {
+    const Output x = constant(graph, {float(k + 1), float(10 * k)});
+    const Output gathered =
+        op("CollectiveGatherV2", inputs(tile(x, {k + 1}), 3), {{"Nordering_token", 0}});
+    std::vector<Output> key = inputs(x, 4);
+    Output sent;
+    if (k == 1) {
+      sent = op("CollectiveBcastSendV2", key);
+    } else {
+      key.erase(key.begin());
+      key.push_back(constant(graph, {2}));
+      sent = op("CollectiveBcastRecvV2", key, {{"T", f32}});
+    }
+    return std::vector{reduce(x, 1), reduce(x, 2, {{"merge_op", "Max"}}),
+                       reduce(cast(x, i32), 5, {{"merge_op", "Add"}, {"final_op", "Div"}}),
+                       gathered, sent};
+  });
+  for (const std::vector<Tensor>& each : results) {
+    EXPECT_EQ(each[0].to_vector<float>(), (std::vector<float>{6, 30}));
+    EXPECT_EQ(each[1].to_vector<float>(), (std::vector<float>{3, 20}));
+    EXPECT_EQ(each[2].to_vector<int32_t>(), (std::vector<int32_t>{2, 10}));
+    EXPECT_EQ(each[3].to_vector<float>(),
+              (std::vector<float>{1, 0, 2, 10, 2, 10, 3, 20, 3, 20, 3, 20}));
+    EXPECT_EQ(each[4].to_vector<float>(), (std::vector<float>{2, 10}));
+  }
+}
+
+TEST_F(CollectivePrograms, KeepStepEvenIfOneIsAhead) {
+  std::vector<std::vector<float>> sums(n);
+  each_program([&](int k) {
+    Graph graph;
+    const Output x = placeholder(graph, "x", f32, {1});
+    const Output sum = reduce(x, 1);
+    Session session(graph, options(k));
+    for (int step = 0; step < 20; ++step) {
+      if (k == 2 && step % 5 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const Tensor fed = Tensor::full({1}, static_cast<float>(step * (k + 1)));
+      sums[static_cast<size_t>(k)].push_back(session.run({{x, fed}}, sum).item<float>());
+    }
+  });
+  for (const auto& each : sums) {
+    for (size_t step = 0; step < 20; ++step) EXPECT_EQ(each[step], static_cast<float>(6 * step));
+  }
+}
+
+TEST_F(CollectivePrograms, DifferentMembersAreErrorsOfAll) {
+  each_program([&](int k) {
+    Graph graph;
+    const Output sum = reduce(fill_of(graph, k == 2 ? 3 : 2), 1);
+    Session session(graph, options(k));
+    expect_error_with(Code::invalid_argument,
+                      "the collective of group 7, instance 1: /job:worker/replica:0/task:2/device:"
+                      "CPU:0 has shape [3], but /job:worker/replica:0/task:0/device:CPU:0 has [2]",
+                      [&] { session.run({}, sum); });
+  });
+}
+
+// A member that has given up leaves nothing behind; the error of a wait says who is there.
+TEST_F(CollectivePrograms, SayWhoIsThere) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {2});
+  const Output sum = reduce(x, 1);
+  Session session(graph, options(0));
+  const Tensor old = Tensor::full({2}, 100.0F), fed = Tensor::full({2}, 1.0F);
+  expect_error_with(
+      Code::deadline_exceeded,
+      "the collective of group 7, instance 1 has 1 of 3 members "
+      "(/job:worker/replica:0/task:0/device:CPU:0) and waits for the others",
+      [&] {
+        session.run({{x, old}}, {sum}, {}, {.timeout = std::chrono::milliseconds(300)});
+      });
+  each_program([&](int k) {
+    Graph own;
+    const Output y = placeholder(own, "x", f32, {2});
+    const Output total = reduce(y, 1);
+    Session program(own, options(k));
+    EXPECT_EQ(program.run({{y, fed}}, total).to_vector<float>(), (std::vector<float>{3, 3}));
+  });
+}
+
+TEST_F(CollectivePrograms, NeedALeaderThatIsATask) {
+  Graph graph;
+  const Output sum = reduce(fill_of(graph, 2), 1);
+  SessionOptions wrong = options(0);
+  wrong.collective_leader = "worker 0";
+  expect_error_with(Code::invalid_argument, "the leader of collectives must be a task",
+                    [&] { Session(graph, wrong).run({}, sum); });
 }
 
 }  // namespace

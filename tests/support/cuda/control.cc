@@ -21,7 +21,8 @@ EXPORTED void leat_cuda_on_host_count(CudaCalls* calls) {
   const cuda_on_host::Counts& counts = cuda_on_host::counts();
   *calls = {counts.enqueued,    counts.graphs,          counts.recorded,
             counts.allocations, counts.waits,           counts.from_host,
-            counts.to_host,     counts.between_devices, counts.from_host_beside_work};
+            counts.to_host,     counts.between_devices, counts.from_host_beside_work,
+            counts.collectives};
 }
 EXPORTED void leat_cuda_on_host_set_devices(int count) { cuda_on_host::set_devices(count); }
 EXPORTED void leat_cuda_on_host_fault() {

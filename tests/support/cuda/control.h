@@ -19,6 +19,7 @@ struct CudaCalls {
   int64_t waits;        // for a stream or the device
   int64_t from_host, to_host, between_devices;  // copies
   int64_t from_host_beside_work;                // copies that ran while another stream had work
+  int64_t collectives;                          // that all members of a group have computed
 };
 
 extern "C" {

@@ -22,7 +22,7 @@ using Work = std::function<void()>;
 // What control.h counts.
 struct Counts {
   std::atomic<int64_t> enqueued{0}, graphs{0}, recorded{0}, allocations{0}, waits{0}, from_host{0},
-      to_host{0}, between_devices{0}, from_host_beside_work{0};
+      to_host{0}, between_devices{0}, from_host_beside_work{0}, collectives{0};
 };
 Counts& counts();
 

@@ -6,6 +6,7 @@
 #include "frontends/cpp/strategies/parts/all_reduce_ways.h"
 #include "frontends/cpp/strategies/parts/reduction.h"
 #include "frontends/cpp/variables.h"
+#include "graph/collective_result.h"
 
 namespace leat::collectives {
 namespace {
@@ -94,6 +95,20 @@ PerReplica reduced_by(Algorithm algorithm, const Exchange& exchange, const Repli
   return gathered(exchange, scattered(exchange, flat, owners, reduction));
 }
 
+// Marked, so that GPUs can leave the exchange to a library. `own`: by replica, where it is.
+PerReplica marked(const Exchange& exchange, CollectiveKind kind, Reduction reduction,
+                  const PerReplica& own, const PerReplica& results) {
+  if (reduction == Reduction::adasum) return results;
+  return exchange.on_each([&](size_t k) {
+    return collective_result(results[k], own[k],
+                             {.kind = kind,
+                              .is_mean = reduction == Reduction::mean,
+                              .group = exchange.name(),
+                              .rank = static_cast<int64_t>(k),
+                              .members = std::ssize(own)});
+  });
+}
+
 }  // namespace
 
 const std::map<std::string, Algorithm>& algorithms() {
@@ -145,8 +160,10 @@ std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<P
       const ControlScope after(graph, {*all_there[k]});
       return identity(all);
     });
-    const PerReplica sums = reduced_by(chosen(flat.front(), replicas, groups, options), exchange,
-                                       replicas, groups, flat, options.reduction);
+    PerReplica sums = reduced_by(chosen(flat.front(), replicas, groups, options), exchange,
+                                 replicas, groups, flat, options.reduction);
+    if (options.algorithm == Algorithm::automatic)
+      sums = marked(exchange, CollectiveKind::all_reduce, options.reduction, flat, sums);
     exchange.on_each([&](size_t k) {
       const std::vector<Output> parts = cut(sums[k], sizes);
       for (size_t j = 0; j < bucket.size(); ++j)
@@ -206,14 +223,19 @@ PerReplica reduce_scatter(const Replicas& replicas, const PerReplica& values, Re
         ") needs a row for ", "each of the ", replicas.count(), " replicas, got ",
         values.front().shape());
   check(reduction != Reduction::adasum, "reduce_scatter (", at, "): adasum needs whole tensors");
-  return scattered(Exchange(replicas, graph, "reduce_scatter"), values, owners_of(replicas, false),
-                   reduction, axis);
+  const Exchange exchange(replicas, graph, "reduce_scatter");
+  const PerReplica parts = scattered(exchange, values, owners_of(replicas, false), reduction, axis);
+  if (axis != 0 || values.front().shape()[0] % replicas.count() != 0) return parts;
+  return marked(exchange, CollectiveKind::reduce_scatter, reduction, values, parts);
 }
 
 PerReplica all_gather(const Replicas& replicas, const PerReplica& values, int axis, Location at) {
   Graph& graph = checked(replicas, values, "all_gather", at, false);
   check_axis(values, axis, "all_gather", at);
-  return gathered(Exchange(replicas, graph, "all_gather"), values, axis);
+  const Exchange exchange(replicas, graph, "all_gather");
+  const PerReplica all = gathered(exchange, values, axis);
+  if (axis != 0) return all;
+  return marked(exchange, CollectiveKind::all_gather, Reduction::sum, values, all);
 }
 
 PerReplica broadcast(const Replicas& replicas, Output value, Location at) {

@@ -34,6 +34,7 @@ class Exchange {
       : replicas_(replicas), graph_(graph), name_(NameScope(graph, name).name()) {}
 
   int count() const { return replicas_.count(); }
+  const std::string& name() const { return name_; }  // unique in the graph
   // What `make()` makes on worker k.
   template <class Make>
   auto on(int k, const Make& make) const {
