@@ -94,6 +94,22 @@ inline void lstm(Training& t) {
   finish(t, loss, Adam{1e-2}.minimize(loss));
 }
 
+// Without a loop: nn::rnn() makes one op of it; rows that end earlier.
+inline void recurrent_layers(Training& t) {
+  constexpr int64_t length = 6, characters = 7;
+  const Output ids = feed(t, "ids", classes({3, length}, characters)),
+               wanted = feed(t, "wanted", classes({3, length}, characters));
+  const Output lengths = constant(t.graph, {6, 2, 5});
+  const nn::Lstm forward(t.graph, 8), backward(t.graph, 5);
+  const nn::RnnResult both =
+      nn::bidirectional_rnn(forward, backward, one_hot(ids, characters), {.lengths = lengths});
+  const Output first = nn::softmax_cross_entropy(nn::dense(both.outputs, characters), wanted);
+  const nn::RnnResult back = nn::rnn(nn::Lstm(t.graph, 4), both.outputs, {.reverse = true});
+  const nn::RnnResult gated = nn::rnn(nn::Gru(t.graph, 3), back.outputs, {.lengths = lengths});
+  const Output loss = mean(first) + mean(square(back.state[1])) + mean(gated.outputs);
+  finish(t, loss, Adam{1e-2}.minimize(loss));
+}
+
 inline void transformer(Training& t) {
   constexpr int64_t length = 5, size = 8, words = 11;
   const Output ids = feed(t, "ids", classes({2, length}, words)),
@@ -116,6 +132,7 @@ inline constexpr Model models[] = {{"mlp", mlp},
                                    {"cnn", cnn},
                                    {"cnn_with_batch_norm", cnn_with_batch_norm},
                                    {"lstm", lstm},
+                                   {"recurrent_layers", recurrent_layers},
                                    {"transformer", transformer}};
 
 // So that both sessions draw the same numbers.

@@ -170,6 +170,88 @@ TEST(Rnn, BidirectionalEqualsTwoRuns) {
   EXPECT_EQ(got[1].item<float>(), 0);
 }
 
+// The op and the loop: the same values, states and gradients.
+template <class RecurrentCell>
+void expect_layer_equals_loop(DType dtype, bool reverse, bool has_lengths, bool time_major) {
+  SCOPED_TRACE(testing::Message() << dtype << " reverse " << reverse << ", lengths " << has_lengths
+                                  << ", time_major " << time_major);
+  Graph g;
+  const RecurrentCell cell(g, 5);
+  const int64_t rows = time_major ? 7 : 3;
+  const auto drawn = [&](Shape shape, int64_t seed) {
+    return random::normal(g, Dims(shape), {.dtype = dtype, .seed = seed});
+  };
+  const Output x = drawn({3, 7, 4}, 1);
+  const Output lengths = constant(
+      g, time_major ? std::vector<int32_t>{3, 0, 1, 2, 2, 3, 1} : std::vector<int32_t>{7, 0, 4});
+  std::vector<Output> initial;
+  for (int i = 0; i < cell.states(); ++i) initial.push_back(drawn({rows, 5}, 2 + i));
+  std::vector<Output> fetches;
+  for (const bool as_loop : {false, true}) {
+    const nn::RnnResult y = nn::rnn(cell, x,
+                                    {.lengths = has_lengths ? lengths : Output{},
+                                     .initial_state = initial,
+                                     .reverse = reverse,
+                                     .time_major = time_major,
+                                     .as_loop = as_loop});
+    Output loss = sum(square(y.outputs + 0.3));
+    for (const Output& each : y.state) loss += sum(sin(each) * each);
+    std::vector<Output> xs = {x, cell.kernel(), cell.recurrent_kernel(), cell.bias()};
+    xs.insert(xs.end(), initial.begin(), initial.end());
+    const std::vector<Output> slopes = gradients({loss}, xs);
+    fetches.push_back(cast(y.outputs, f64));
+    for (const Output& each : y.state) fetches.push_back(cast(each, f64));
+    for (const Output& each : slopes) fetches.push_back(cast(each, f64));
+  }
+  const auto& nodes = g.nodes();
+  EXPECT_TRUE(std::any_of(nodes.begin(), nodes.end(),
+                          [](const auto& node) { return node->op->name.ends_with("LayerGrad"); }));
+  Session session(g);
+  session.initialize();
+  // Biases that are not zero.
+  const Feeds feeds = {{cell.bias(), [&] {
+                          Tensor out(dtype, cell.bias().shape());
+                          for (int64_t i = 0; i < out.elements(); ++i) {
+                            if (dtype == f32) out.data<float>()[i] = 0.1F * float(i % 7);
+                            if (dtype == f64) out.data<double>()[i] = 0.1 * double(i % 7);
+                          }
+                          return out;
+                        }()}};
+  const std::vector<Tensor> got = session.run(feeds, fetches);
+  for (size_t i = 0; i < got.size() / 2; ++i) {
+    const Tensor &layer = got[i], &loop = got[i + got.size() / 2];
+    ASSERT_EQ(layer.shape(), loop.shape()) << i;
+    for (int64_t e = 0; e < layer.elements(); ++e)
+      ASSERT_NEAR(layer.data<double>()[e], loop.data<double>()[e], dtype == f64 ? 1e-9 : 1e-4)
+          << "value " << i << " at " << e;
+  }
+}
+
+TEST(Rnn, LayerEqualsLoop) {
+  for (const DType dtype : {f32, f64}) {
+    for (int mask = 0; mask < 8; ++mask) {
+      const bool reverse = mask & 1, has_lengths = mask & 2, time_major = mask & 4;
+      expect_layer_equals_loop<nn::Lstm>(dtype, reverse, has_lengths, time_major);
+      expect_layer_equals_loop<nn::Gru>(dtype, reverse, has_lengths, time_major);
+    }
+  }
+}
+
+// Gradients of gradients need the loop; the error says so.
+TEST(Rnn, LayerHasFirstGradientsAlone) {
+  Graph g;
+  const nn::Lstm cell(g, 2);
+  const Output x = placeholder(g, "x", f32, {1, 2, 3});
+  const auto slope_of = [&](bool as_loop) {
+    const Output loss = sum(nn::rnn(cell, x, {.as_loop = as_loop}).outputs);
+    return sum(square(gradients(loss, x)[0]));
+  };
+  const Output of_layer = slope_of(false), of_loop = slope_of(true);
+  EXPECT_TRUE(gradients(of_loop, x)[0]);
+  expect_error_with(Code::unimplemented, "nn::RnnOptions{.as_loop = true}",
+                    [&] { (void)gradients(of_layer, x); });
+}
+
 TEST(Rnn, GradientsAgreeWithDifferences) {
   Graph g;
   const nn::Lstm cell(g, units);

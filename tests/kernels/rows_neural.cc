@@ -31,6 +31,48 @@ void add_collective_result(std::vector<Row>& rows) {
                   .no_gradient = {1}});
 }
 
+void add_recurrent_layers(std::vector<Row>& rows) {
+  const auto add = [&](int64_t time, int64_t batch, int64_t units, AttrMap attrs, Row rest = {}) {
+    rest.op = "LstmLayer";
+    const Shape state = {batch, units};
+    rest.shapes = {{time, batch, 4 * units}, state, state, {units, 4 * units}};
+    if (!rest.fixed.empty()) rest.shapes.push_back({batch});
+    attrs["N"] = static_cast<int64_t>(rest.fixed.size());
+    rest.attrs = std::move(attrs);
+    rows.push_back(std::move(rest));
+  };
+  for (const int output : {0, 1, 2}) {
+    add(3, 2, 2, {}, {.output = output});
+    add(3, 2, 2, {{"reverse", true}}, {.output = output});
+    add(4, 3, 2, {}, {.fixed = {{4, Tensor::of<int32_t>({3}, {4, 0, 2})}}, .output = output});
+  }
+  add(5, 17, 33, {}, {.low = -0.5, .high = 0.5});
+  const Shape y = {3, 2, 4}, gates = {3, 2, 16}, state = {2, 4};
+  rows.push_back({.op = "LstmLayerGrad",
+                  .shapes = {state, state, {4, 16}, y, gates, y, y, state, state},
+                  .attrs = {{"N", 0}}});
+  const auto add_gru = [&](AttrMap attrs, Row rest = {}) {
+    rest.op = "GruLayer";
+    rest.shapes = {{3, 2, 6}, {2, 2}, {2, 6}, {6}};
+    if (!rest.fixed.empty()) rest.shapes.push_back({2});
+    attrs["N"] = static_cast<int64_t>(rest.fixed.size());
+    rest.attrs = std::move(attrs);
+    rows.push_back(std::move(rest));
+  };
+  for (const int output : {0, 1}) {
+    add_gru({}, {.output = output});
+    add_gru({{"reverse", true}}, {.output = output});
+    add_gru({}, {.fixed = {{4, Tensor::of<int32_t>({2}, {1, 3})}}, .output = output});
+  }
+  rows.push_back({.op = "GruLayer",
+                  .shapes = {{5, 17, 99}, {17, 33}, {33, 99}, {99}},
+                  .attrs = {{"N", 0}},
+                  .low = -0.5,
+                  .high = 0.5});
+  rows.push_back(
+      {.op = "GruLayerGrad", .shapes = {state, {4, 12}, y, gates, y, state}, .attrs = {{"N", 0}}});
+}
+
 void add_pools(std::vector<Row>& rows) {
   const Shape image = {2, 5, 4, 3};
   const auto add = [&](std::string op, std::vector<Shape> shapes, AttrMap attrs, Row rest = {}) {
@@ -269,6 +311,7 @@ std::vector<Row> neural_rows() {
        .attrs = windows({1, 1}, "VALID", {{"rates", longs_of({1, 3, 2, 1})}})},
   };
   add_pools(rows);
+  add_recurrent_layers(rows);
   add_collective_result(rows);
   return rows;
 }

@@ -1,6 +1,7 @@
 #include "frontends/cpp/nn/recurrent.h"
 
 #include <algorithm>
+#include <typeinfo>
 
 #include "frontends/cpp/control_flow/traversal.h"
 
@@ -70,6 +71,10 @@ Outputs Cell::zero_state(Output x, Location at) const {
   return Outputs(static_cast<size_t>(states()), zeros(x.graph(), dims, dtype, at));
 }
 
+Outputs Cell::layer(Output, const Outputs&, Output, bool, Location) const {
+  fail(Code::internal, shared_->kind, " '", shared_->name, "' computes no whole sequence");
+}
+
 // ---- Cells ----
 
 Output SimpleRnn::project(Output x, Location at) const {
@@ -108,6 +113,21 @@ Outputs Lstm::step(Output projected, const Outputs& state, Location at) const {
   return {sigmoid(gates[3], at) * tanh(c, at), c};
 }
 
+// A cell that is made of this one may have another step.
+bool Lstm::has_layer(DType dtype) const {
+  return typeid(*this) == typeid(Lstm) && (dtype == f32 || dtype == f64);
+}
+
+Outputs Lstm::layer(Output projected, const Outputs& state, Output lengths, bool reverse,
+                    Location at) const {
+  const NameScope scope(projected.graph(), shared_->scope);
+  Outputs inputs = {projected, state[0], state[1], recurrent_kernel()};
+  if (lengths) inputs.push_back(lengths);
+  Outputs out = op_outputs("LstmLayer", inputs, {{"N", lengths ? 1 : 0}, {"reverse", reverse}}, at);
+  out.resize(3);
+  return out;
+}
+
 Output Gru::project(Output x, Location at) const {
   make(x, 3, options_.kernel_initializer, options_.recurrent_initializer, initializers::zeros(), 2,
        at);
@@ -124,6 +144,20 @@ Outputs Gru::step(Output projected, const Outputs& state, Location at) const {
   const Outputs own = parts(matmul(h, recurrent_kernel(), {}, at) + bias()[1], 3, at);
   const Output u = sigmoid(x[0] + own[0], at), r = sigmoid(x[1] + own[1], at);
   return {u * h + (1 - u) * tanh(x[2] + r * own[2], at)};
+}
+
+bool Gru::has_layer(DType dtype) const {
+  return typeid(*this) == typeid(Gru) && (dtype == f32 || dtype == f64);
+}
+
+Outputs Gru::layer(Output projected, const Outputs& state, Output lengths, bool reverse,
+                   Location at) const {
+  const NameScope scope(projected.graph(), shared_->scope);
+  Outputs inputs = {projected, state[0], recurrent_kernel(), bias()[1]};
+  if (lengths) inputs.push_back(lengths);
+  Outputs out = op_outputs("GruLayer", inputs, {{"N", lengths ? 1 : 0}, {"reverse", reverse}}, at);
+  out.resize(2);
+  return out;
 }
 
 // ---- Along a sequence ----
@@ -171,13 +205,16 @@ RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options, Location at
     return time_major ? y : transpose(y, {1, 0, 2}, at);
   };
   const bool is_backward = options.reverse && !lengths;
+  const bool is_layer = !options.as_loop && cell.has_layer(x.dtype());
   const auto last_first = [&](Output y) { return is_backward ? y : flip(y, 0, at); };
-  const auto along_time = [&](Output y) { return last_first(exchanged(y)); };
+  const auto along_time = [&](Output y) {
+    return is_layer ? exchanged(y) : last_first(exchanged(y));
+  };
   // The smaller of the two is transposed: the features, or what the cell makes of them.
   const bool is_narrow = x.shape()[2] != any && x.shape()[2] <= 2 * cell.units();
   Outputs inputs = {is_narrow ? cell.project(along_time(turned(x)), at)
                               : along_time(cell.project(turned(x), at))};
-  if (lengths) {
+  if (lengths && !is_layer) {
     // Whether a position is within its example, [time, batch, 1].
     const Output positions = arange(graph, shape_of(x, i32, at)[time_major ? 0 : 1], at);
     const Output within =
@@ -188,6 +225,11 @@ RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options, Location at
   if (initial.empty()) initial = cell.zero_state(time_major ? x[0] : x, at);
   check(static_cast<int>(initial.size()) == cell.states(), title, ": the initial state has ",
         initial.size(), " tensors instead of ", cell.states());
+  if (is_layer) {
+    const Output ends = lengths ? cast(lengths, i32, at) : Output();
+    const Outputs all = cell.layer(inputs[0], initial, ends, is_backward, at);
+    return {turned(exchanged(all[0])), {all.begin() + 1, all.end()}};
+  }
   const WeightReads reads(cell, at);
   const Traversal along{.title = title,
                         .x = inputs,

@@ -30,6 +30,12 @@ class Cell {
   virtual Output project(Output x, Location at) const = 0;
   virtual std::vector<Output> step(Output projected, const std::vector<Output>& state,
                                    Location at) const = 0;
+  // Whether layer() computes a whole sequence of this dtype; else rnn() makes a loop of step().
+  virtual bool has_layer(DType /*dtype*/) const { return false; }
+  // Of what project() made of [time, batch, features]: the outputs, then the last state. `lengths`:
+  // int32 [batch], or none. `reverse`, without lengths: from the last position to the first.
+  virtual std::vector<Output> layer(Output projected, const std::vector<Output>& state,
+                                    Output lengths, bool reverse, Location at) const;
   // Zeros, [batch, units] each, for as many examples as x has; float32 unless x is of another
   // floating-point type.
   std::vector<Output> zero_state(Output x, Location at = here()) const;
@@ -96,6 +102,9 @@ class Lstm : public Cell {
   Output project(Output x, Location at) const override;
   std::vector<Output> step(Output projected, const std::vector<Output>& state,
                            Location at) const override;
+  bool has_layer(DType dtype) const override;
+  std::vector<Output> layer(Output projected, const std::vector<Output>& state, Output lengths,
+                            bool reverse, Location at) const override;
 
  private:
   LstmOptions options_;
@@ -118,6 +127,9 @@ class Gru : public Cell {
   Output project(Output x, Location at) const override;
   std::vector<Output> step(Output projected, const std::vector<Output>& state,
                            Location at) const override;
+  bool has_layer(DType dtype) const override;
+  std::vector<Output> layer(Output projected, const std::vector<Output>& state, Output lengths,
+                            bool reverse, Location at) const override;
 
  private:
   GruOptions options_;
@@ -129,14 +141,17 @@ struct RnnOptions {
   std::vector<Output> initial_state = {};  // none: zeros
   bool reverse = false;                    // from the end of each example to its beginning
   bool time_major = false;  // x: [time, batch, features], outputs: [time, batch, units]
+  // A while loop in any case. An Lstm or Gru of float32 or float64 is one op otherwise, which is
+  // faster, but whose gradients have no gradients.
+  bool as_loop = false;
   std::string name = "rnn";
 };
 struct RnnResult {
   Output outputs;             // [batch, time, units], or [time, batch, units] if time_major
   std::vector<Output> state;  // after the last position
 };
-// x: [batch, time, features], or [time, batch, features] if time_major; features known. One loop
-// over time; gradients() goes through.
+// x: [batch, time, features], or [time, batch, features] if time_major; features known. One op, or
+// a loop over time; gradients() goes through.
 RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options = {}, Location at = here());
 // One cell in each direction; outputs side by side, [batch, time, units + units]. State: that of
 // the first, then that of the second.

@@ -254,7 +254,8 @@ class TensorFloat32 {
     const std::string_view op = node.op->name;
     return op == "MatMul" || op == "Einsum" || op.starts_with("BatchMatMul") ||
            op.starts_with("Conv2D") || op.starts_with("Conv3D") ||
-           op.starts_with("DepthwiseConv2dNative");
+           op.starts_with("DepthwiseConv2dNative") || op.starts_with("LstmLayer") ||
+           op.starts_with("GruLayer");
   }
 };
 

@@ -1,6 +1,6 @@
 // leat: fast-math-loops
 // A step of a recurrent network with long short-term memory: LSTMBlockCell and its gradient.
-#include "kernels/neural/lstm.h"
+#include "kernels/sequences/lstm.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "kernels/examples.h"

@@ -7,7 +7,7 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
-#include "kernels/neural/ctc.h"
+#include "kernels/sequences/ctc.h"
 
 namespace leat {
 namespace {

@@ -3,7 +3,7 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "kernels/examples.h"
-#include "kernels/neural/recurrent.h"
+#include "kernels/sequences/recurrent.h"
 
 namespace leat {
 namespace {

@@ -7,7 +7,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
-#include "kernels/neural/ctc.h"
+#include "kernels/sequences/ctc.h"
 
 namespace leat {
 namespace {

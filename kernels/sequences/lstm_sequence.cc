@@ -5,7 +5,7 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "kernels/examples.h"
-#include "kernels/neural/lstm.h"
+#include "kernels/sequences/lstm.h"
 
 namespace leat::lstm {
 namespace {

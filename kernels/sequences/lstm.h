@@ -3,7 +3,7 @@
 #pragma once
 
 #include "graph/shape_inference.h"
-#include "kernels/neural/recurrent.h"
+#include "kernels/sequences/recurrent.h"
 
 namespace leat::lstm {
 
