@@ -104,8 +104,18 @@ PassResult run_spread_loops(Graph& graph, StepContext& step) {
   return changed_if(spread_loops(graph, step.loop_edges));
 }
 
+bool fuses(const StepContext& step) {
+  return step.options.simplify != Simplify::nothing && step.options.fuse;
+}
+
+PassResult run_fuse_attention(Graph& graph, StepContext& step) {
+  const bool has_changed =
+      fuses(step) && fuse_attention(graph, step.signature, step.options.placement.devices);
+  return has_changed ? PassResult::changed : PassResult::skipped;
+}
+
 PassResult run_fuse(Graph& graph, StepContext& step) {
-  if (step.options.simplify == Simplify::nothing || !step.options.fuse) return PassResult::skipped;
+  if (!fuses(step)) return PassResult::skipped;
   return changed_if(fuse(graph, step.signature, step.options.placement.devices));
 }
 
@@ -140,6 +150,7 @@ constexpr auto passes = std::to_array<Pass>({{"connect", run_connect},
                                              {"simplify_placed", run_simplify_placed},
                                              {"mixed_precision", run_mixed_precision},
                                              {"spread_loops", run_spread_loops},
+                                             {"fuse_attention", run_fuse_attention},
                                              {"fuse", run_fuse},
                                              {"recompute", run_recompute},
                                              {"partition", run_partition}});

@@ -1,10 +1,10 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
 // the run is partial) → structure_loops → split_identity_n → infer → expand_collectives → read_late
-// → simplify → place → lower_collectives → simplify_placed → mixed_precision → spread_loops → fuse
-// → recompute → partition. Each is a free function from graph to graph; verify() runs after each
-// one that made or changed a graph. Most change the graph in place or replace it: a large graph is
-// copied, and even moved, as rarely as possible. A pass that returns bool returns whether it had
-// anything to do.
+// → simplify → place → lower_collectives → simplify_placed → mixed_precision → spread_loops →
+// fuse_attention → fuse → recompute → partition. Each is a free function from graph to graph;
+// verify() runs after each one that made or changed a graph. Most change the graph in place or
+// replace it: a large graph is copied, and even moved, as rarely as possible. A pass that returns
+// bool returns whether it had anything to do.
 #pragma once
 
 #include <functional>
@@ -188,6 +188,12 @@ bool mixed_precision(Graph& graph, const StepSignature& signature, MixedPrecisio
 // Makes a `_Loop` on each device where a loop changes state, besides the loop's own. Appends the
 // edges between the parts of these loops to `edges`. `graph` must be placed.
 bool spread_loops(Graph& graph, std::vector<CutEdge>& edges);
+// Makes one `_Attention` node of attention that is written as products and a softmax, and one
+// `_AttentionGrad` of its gradient, in 16 bits on those GPUs of `devices` that have kernels for
+// both; not in loops. Endpoints named in the signature keep their names. `graph` must be placed.
+// False if the step has nothing of the kind.
+bool fuse_attention(Graph& graph, const StepSignature& signature,
+                    const std::vector<DeviceSpec>& devices);
 // Makes one `_Fused` node (graph/fused.h) of connected nodes on a CPU that go through elements or
 // rows one by one: in the step, and in its loops; and on those GPUs of `devices` that have a kernel
 // for it, of what gains there. Endpoints named in the signature keep their names. `graph` must be

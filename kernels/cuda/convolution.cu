@@ -11,6 +11,7 @@
 #include "graph/passes/mixed_precision/mixed_precision.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/library_convolution.h"
+#include "kernels/cuda/workspace.cuh"
 #include "kernels/cuda/zeros.cuh"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/types.h"
@@ -92,8 +93,6 @@ LibraryConvolutionShape::Axis axis_of(const Window& w, int64_t& in, int64_t& pad
   return axis;
 }
 
-size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 // T: an integer as large as an element.
 template <class T>
 class Call {
@@ -129,9 +128,9 @@ class Call {
     padded_ = padded;
     filter_ = {c.taps(), c.depth(), c.out_channels, c.channels_first};
     library_ = make_library_convolution(kernel.device, pass, shape);
-    padded_at_ = aligned(static_cast<size_t>(filter_elements()) * sizeof(T));
+    padded_at_ = cuda::aligned(static_cast<size_t>(filter_elements()) * sizeof(T));
     library_at_ =
-        padded_at_ + (has_borders_ ? aligned(static_cast<size_t>(padded_) * sizeof(T)) : 0);
+        padded_at_ + (has_borders_ ? cuda::aligned(static_cast<size_t>(padded_) * sizeof(T)) : 0);
   }
 
   size_t workspace_bytes() const { return library_at_ + library_->workspace_bytes(); }

@@ -1,43 +1,18 @@
 // leat: cuda-library
 // Convolutions by cuDNN. The algorithm is chosen once, by cuDNN's heuristics, and the workspace is
 // the caller's, so a convolution only enqueues.
-#include <cudnn.h>
-
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <vector>
 
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/cudnn_handle.cuh"
 #include "kernels/cuda/library_convolution.h"
 
 namespace leat {
 namespace {
 
-void check_cudnn(cudnnStatus_t status, const char* what) {
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  const bool has_no_memory = status == CUDNN_STATUS_ALLOC_FAILED;
-  fail(has_no_memory ? Code::resource_exhausted : Code::internal, "cuDNN: ", what,
-       " failed: ", cudnnGetErrorString(status));
-}
-
-// One per GPU, for the life of the process. A handle serves one call at a time.
-struct Handle {
-  std::mutex mutex;
-  cudnnHandle_t cudnn = nullptr;
-};
-
-Handle& handle_of(Device& device) {
-  static std::mutex mutex;
-  static std::map<int, Handle> handles;
-  const int ordinal = cuda_ordinal(device);
-  cuda::check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
-  const std::lock_guard lock(mutex);
-  Handle& handle = handles[ordinal];
-  if (handle.cudnn == nullptr) check_cudnn(cudnnCreate(&handle.cudnn), "cudnnCreate");
-  return handle;
-}
+using cuda::check_cudnn;
 
 cudnnDataType_t data_type(DType dtype) {
   switch (dtype) {
@@ -61,7 +36,7 @@ int as_int(int64_t extent) {
 class CudnnConvolution : public LibraryConvolution {
  public:
   CudnnConvolution(Device& device, ConvolutionPass pass, const LibraryConvolutionShape& shape)
-      : handle_(handle_of(device)), pass_(pass), is_double_(shape.dtype == DType::f64) {
+      : handle_(cuda::cudnn_handle_of(device)), pass_(pass), is_double_(shape.dtype == DType::f64) {
     try {
       describe(shape);
       choose(shape);
@@ -81,10 +56,9 @@ class CudnnConvolution : public LibraryConvolution {
     const float one_float = 1, zero_float = 0;
     const void* one = is_double_ ? static_cast<const void*>(&one_double) : &one_float;
     const void* zero = is_double_ ? static_cast<const void*>(&zero_double) : &zero_float;
-    const auto& cuda = static_cast<const CudaStream&>(stream);
-    cuda::check_cuda(cudaSetDevice(cuda.ordinal()), "cudaSetDevice");
+    const cudaStream_t present = cuda_stream(stream);
     const std::lock_guard lock(handle_.mutex);
-    check_cudnn(cudnnSetStream(handle_.cudnn, cuda.handle()), "cudnnSetStream");
+    check_cudnn(cudnnSetStream(handle_.cudnn, present), "cudnnSetStream");
     switch (pass_) {
       case ConvolutionPass::forward:
         return check_cudnn(
@@ -213,7 +187,7 @@ class CudnnConvolution : public LibraryConvolution {
     if (convolution_ != nullptr) (void)cudnnDestroyConvolutionDescriptor(convolution_);
   }
 
-  Handle& handle_;
+  cuda::CudnnHandle& handle_;
   const ConvolutionPass pass_;
   const bool is_double_;
   cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr;

@@ -14,10 +14,18 @@ TEST(HostGpu, EveryOpAgreesWithTheCpu) {
   EXPECT_GT(expect_agreement_with_the_cpu(host_gpu(), exactly()), 500);
 }
 
+TEST(HostGpu, AttentionAgreesWithItsParts) {
+  EXPECT_GT(expect_attention_agrees_with_its_parts(host_gpu(), exactly()), 20);
+  refuse_attention();
+  EXPECT_GT(expect_attention_agrees_with_its_parts(host_gpu(), exactly()), 20);
+  refuse_attention(false);
+}
+
 TEST(HostGpu, EveryOpAgreesWithTheCpuInAnotherOrderOfThreads) {
   (void)host_gpu();
   set_order_of_threads(20260101);
   EXPECT_GT(expect_agreement_with_the_cpu(host_gpu(), exactly()), 500);
+  expect_attention_agrees_with_its_parts(host_gpu(), exactly());
   set_order_of_threads(0);
 }
 

@@ -56,5 +56,7 @@ void delay_copies_from_host(int milliseconds) { CONTROL(delay_copies_from_host)(
 void set_gpus(int count) { CONTROL(set_devices)(count); }
 void break_gpu() { CONTROL(fault)(); }
 void recover_gpu() { CONTROL(recover)(); }
+void refuse_attention(bool refuse) { CONTROL(refuse_attention)(refuse); }
+int64_t count_attention() { return CONTROL(count_attention)(); }
 
 }  // namespace leat

@@ -30,5 +30,9 @@ void set_gpus(int count);
 void break_gpu();
 // After a kernel's fault every call fails until this one.
 void recover_gpu();
+// From now on the library that stands in for cuDNN has no attention, or has it again.
+void refuse_attention(bool refuse = true);
+// How often it was called for attention so far.
+int64_t count_attention();
 
 }  // namespace leat

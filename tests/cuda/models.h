@@ -110,8 +110,9 @@ inline void recurrent_layers(Training& t) {
   finish(t, loss, Adam{1e-2}.minimize(loss));
 }
 
-inline void transformer(Training& t) {
-  constexpr int64_t length = 5, size = 8, words = 11;
+// A layer of `size`, with two heads.
+inline void transformer_of(Training& t, int64_t size) {
+  constexpr int64_t length = 5, words = 11;
   const Output ids = feed(t, "ids", classes({2, length}, words)),
                wanted = feed(t, "wanted", classes({2, length}, 7));
   Output x =
@@ -121,6 +122,7 @@ inline void transformer(Training& t) {
   const Output loss = mean(nn::softmax_cross_entropy(nn::dense(x, words), wanted));
   finish(t, loss, Adam{1e-2}.minimize(loss));
 }
+inline void transformer(Training& t) { transformer_of(t, 8); }
 
 struct Model {
   const char* name;

@@ -164,7 +164,7 @@ TEST(Pipeline, ListsItsPasses) {
   EXPECT_EQ(names, (std::vector<std::string_view>{
                        "connect", "prune", "defer", "structure_loops", "split_identity_n", "infer",
                        "expand_collectives", "read_late", "simplify", "place", "simplify_placed",
-                       "mixed_precision", "spread_loops", "fuse", "recompute",
+                       "mixed_precision", "spread_loops", "fuse_attention", "fuse", "recompute",
                        "partition"}));
 }
 

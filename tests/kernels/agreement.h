@@ -38,4 +38,8 @@ int expect_examples_hold(Device& device, const RunChoices& choices = {});
 // of runs.
 int expect_agreement_with_the_cpu(Device& device, const RunChoices& choices = {});
 
+// `_Attention` and its gradient, of which the CPU has no kernel, give what their parts give there
+// (rows_attention.cc). Returns the number of runs.
+int expect_attention_agrees_with_its_parts(Device& device, const RunChoices& choices = {});
+
 }  // namespace leat

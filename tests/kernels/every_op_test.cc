@@ -26,14 +26,15 @@ const std::set<std::string, std::less<>> without_example = {
     "_Send", "_Recv", "Switch", "RefSwitch", "Merge", "RefMerge", "RefIdentity", "Enter",
     "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "_Loop",
     "DatasetToGraph", "DatasetToGraphV2",
-    // A pass makes them, and only GPUs have kernels for them: tests/cuda/collectives_test.cc.
-    "_CollectiveJoin", "_CollectiveRun",
+    // Passes make them, and only GPUs have kernels for them: tests/cuda/attention_test.cc and
+    // collectives_test.cc.
+    "_Attention", "_AttentionGrad", "_CollectiveJoin", "_CollectiveRun",
     // They leave no value behind, or they wait, or hold a graph; they have their own tests.
-    "_Fused", "CollectiveBcastRecvV2", "_CollectiveMeet", "DestroyResourceOp", "GenerateVocabRemapping",
-    "LoadAndRemapMatrix", "Save", "SaveSlices", "Restore", "RestoreSlice", "SaveV2", "RestoreV2",
-    "MergeV2Checkpoints", "FIFOQueueV2", "PaddingFIFOQueueV2", "RandomShuffleQueueV2",
-    "QueueEnqueueV2", "QueueEnqueueManyV2", "QueueDequeueV2", "QueueDequeueManyV2",
-    "QueueDequeueUpToV2", "QueueCloseV2", "QueueSizeV2", "QueueIsClosedV2",
+    "_Fused", "CollectiveBcastRecvV2", "_CollectiveMeet", "DestroyResourceOp",
+    "GenerateVocabRemapping", "LoadAndRemapMatrix", "Save", "SaveSlices", "Restore", "RestoreSlice",
+    "SaveV2", "RestoreV2", "MergeV2Checkpoints", "FIFOQueueV2", "PaddingFIFOQueueV2",
+    "RandomShuffleQueueV2", "QueueEnqueueV2", "QueueEnqueueManyV2", "QueueDequeueV2",
+    "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueCloseV2", "QueueSizeV2", "QueueIsClosedV2",
     "ConditionalAccumulator", "AccumulatorApplyGradient", "AccumulatorTakeGradient",
     "AccumulatorSetGlobalStep", "AccumulatorNumAccumulated", "ResourceConditionalAccumulator",
     "ResourceAccumulatorApplyGradient", "ResourceAccumulatorTakeGradient",
@@ -443,6 +444,11 @@ const std::set<std::string, std::less<>> without_gradient = {
     "TFRecordReaderV2", "TextLineReaderV2", "Timestamp", "TruncateMod", "VarHandleOp",
     "Variable", "VariableV2", "WholeFileReaderV2"};
 // clang-format on
+
+// On the GPUs of this machine.
+TEST(EveryOp, AttentionAgreesWithItsParts) {
+  for (Device* device : test_devices()) expect_attention_agrees_with_its_parts(*device);
+}
 
 TEST(EveryOp, HasAGradientOrIsNotDifferentiable) {
   for (const OpDef* op : tested_ops()) {

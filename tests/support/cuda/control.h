@@ -39,4 +39,8 @@ void leat_cuda_on_host_count(CudaCalls* calls);
 void leat_cuda_on_host_fault();
 // Ends the state after a fault in which every call fails.
 void leat_cuda_on_host_recover();
+// From now on the library has no attention, or has it again.
+void leat_cuda_on_host_refuse_attention(bool refuse);
+// How often it was called for attention so far.
+int64_t leat_cuda_on_host_count_attention();
 }
