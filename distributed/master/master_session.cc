@@ -133,10 +133,10 @@ void MasterSession::extend(std::string graph_def, int64_t version, Deadline dead
     for (const std::string& remark : from_graph_def(graph_def, *graph, {.allow_internal = false})) {
       std::cerr << "session " << handle_ << ": " << remark << std::endl;
     }
-    std::set<std::string> devices = devices_named_in(*graph);
-    if (!options_.collective_leader.empty())
-      devices.insert(checked_leader(options_.collective_leader));
-    asked = tasks_needed(*peers_, devices, options_.device_filters);
+    asked = tasks_needed(*peers_, devices_named_in(*graph), options_.device_filters);
+    // Whatever the filters let through, for members meet there.
+    if (const std::string& leader = options_.collective_leader; !leader.empty())
+      asked.merge(tasks_needed(*peers_, {checked_leader(leader)}, {leader}));
     for (const auto& [task, status] : known) asked.erase(task);
   } catch (...) {
     const Status status = status_of_current_exception();

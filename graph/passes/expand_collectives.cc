@@ -19,10 +19,19 @@
 namespace leat {
 namespace {
 
-bool is_receive(const Node& node) { return node.is("CollectiveBcastRecvV2"); }
-bool is_broadcast(const Node& node) { return node.is("CollectiveBcastSendV2") || is_receive(node); }
+// Of an op in either version: the second takes the key as inputs, the first as attributes.
+bool is_second_version(const Node& node) { return node.op->name.ends_with("V2"); }
+bool is_kind(const Node& node, std::string_view name) {
+  const std::string_view op = node.op->name;
+  return op.starts_with(name) && (op.size() == name.size() || op.substr(name.size()) == "V2");
+}
+bool is_reduce(const Node& node) { return is_kind(node, "CollectiveReduce"); }
+bool is_gather(const Node& node) { return is_kind(node, "CollectiveGather"); }
+bool is_send(const Node& node) { return is_kind(node, "CollectiveBcastSend"); }
+bool is_receive(const Node& node) { return is_kind(node, "CollectiveBcastRecv"); }
+bool is_broadcast(const Node& node) { return is_send(node) || is_receive(node); }
 bool is_collective(const Node& node) {
-  return is_broadcast(node) || node.is("CollectiveReduceV2") || node.is("CollectiveGatherV2");
+  return is_broadcast(node) || is_reduce(node) || is_gather(node);
 }
 
 struct Key {
@@ -34,6 +43,12 @@ struct Key {
 
 // None if an input is not constant: such a node is for its kernel.
 std::optional<Key> key_of(const Node& node) {
+  if (!is_second_version(node)) {
+    const auto number = [&](const char* name) {
+      return static_cast<int32_t>(node.attr<int64_t>(name));
+    };
+    return Key{number("group_size"), number("group_key"), number("instance_key")};
+  }
   const size_t first = is_receive(node) ? 0 : 1;
   int32_t numbers[3];
   for (size_t i = 0; i < 3; ++i) {
@@ -66,8 +81,8 @@ void check_members(const Key& key, const Members& members, bool has_leader) {
       differs("the op", node->op->name, first.op->name);
     const OutputSpec &spec = node->outputs[0], &of_first = first.outputs[0];
     if (spec.dtype != of_first.dtype) differs("dtype", spec.dtype, of_first.dtype);
-    if (!node->is("CollectiveGatherV2") && spec.shape.is_complete() &&
-        of_first.shape.is_complete() && spec.shape != of_first.shape)
+    if (!is_gather(*node) && spec.shape.is_complete() && of_first.shape.is_complete() &&
+        spec.shape != of_first.shape)
       differs("shape", spec.shape, of_first.shape);
     for (const char* name : {"merge_op", "final_op"}) {
       if (!node->attrs.contains(name)) continue;
@@ -79,11 +94,10 @@ void check_members(const Key& key, const Members& members, bool has_leader) {
   check(std::ssize(members) == key.size, text(key), " has ", key.size, " members, but the step ",
         "runs ", members.size(), std::ssize(members) < key.size ? " of them" : "",
         ", the first is ", describe(first), ": run all of them in one step");
-  const auto senders = std::count_if(members.begin(), members.end(), [](const Node* node) {
-    return node->is("CollectiveBcastSendV2");
-  });
+  const auto senders = std::count_if(members.begin(), members.end(),
+                                     [](const Node* node) { return is_send(*node); });
   check(!is_broadcast(first) || senders == 1, text(key), " has ", senders,
-        " senders (CollectiveBcastSendV2); it needs one");
+        " senders (CollectiveBcastSend); it needs one");
 }
 
 // The ops of one group, on the devices of its members.
@@ -192,13 +206,13 @@ class Expansion {
 std::vector<Output> Expansion::marked(const std::vector<Output>& values,
                                       std::vector<Output> results) {
   const Node& first = *members_.front();
-  const bool is_gather = first.is("CollectiveGatherV2");
-  if (!is_gather && first.attr<std::string>("merge_op") != "Add") return results;
+  const bool gathers = is_gather(first);
+  if (!gathers && first.attr<std::string>("merge_op") != "Add") return results;
   return on_each([&](size_t k) {
     return collective_result(
         results[k], values[k],
-        {.kind = is_gather ? CollectiveKind::all_gather : CollectiveKind::all_reduce,
-         .is_mean = !is_gather && first.attr<std::string>("final_op") == "Div",
+        {.kind = gathers ? CollectiveKind::all_gather : CollectiveKind::all_reduce,
+         .is_mean = !gathers && first.attr<std::string>("final_op") == "Div",
          .group = first.name,
          .rank = static_cast<int64_t>(k),
          .members = std::ssize(members_)});
@@ -207,24 +221,24 @@ std::vector<Output> Expansion::marked(const std::vector<Output>& values,
 
 void Expansion::meet(const DeviceName& leader, const DeviceName& own) {
   for (const Node* node : members_) {
-    const bool is_reduce = node->is("CollectiveReduceV2");
+    const bool reduces = is_reduce(*node);
     const DeviceName member = node->requested_device->with_defaults(own);
     std::vector<Output> value;
     if (!is_receive(*node)) value.push_back(entry(*node));
     Shape shape = node->outputs[0].shape;  // others may bring more rows to a gather, or fewer
-    if (node->is("CollectiveGatherV2") && shape.has_rank() && shape.rank() > 0) shape.set(0, any);
+    if (is_gather(*node) && shape.has_rank() && shape.rank() > 0) shape.set(0, any);
     AttrMap attrs = {
         {"T", node->outputs[0].dtype},
         {"N", std::ssize(value)},
         {"op", is_broadcast(*node) ? "broadcast"
-               : is_reduce         ? "reduce"
+               : reduces           ? "reduce"
                                    : "gather"},
         {"group_size", static_cast<int64_t>(key_.size)},
         {"member", member.to_string()},
         {"shape", shape},
         {"shared_name", text(key_)},
     };
-    if (is_reduce) {
+    if (reduces) {
       attrs.insert_or_assign("merge_op", node->attr<std::string>("merge_op"));
       attrs.insert_or_assign("final_op", node->attr<std::string>("final_op"));
     }
@@ -251,7 +265,7 @@ void Expansion::run() {
     const Output sent = *std::find_if(values.begin(), values.end(),
                                       [](const Output& value) { return bool{value}; });
     results.assign(members_.size(), sent);
-  } else if (first.is("CollectiveGatherV2")) {
+  } else if (is_gather(first)) {
     results = marked(values, on_each([&](size_t) { return joined(values); }));
   } else {
     results = marked(values, reduced(values));

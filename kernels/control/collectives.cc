@@ -24,6 +24,17 @@ std::vector<Kernel> kernels_of_one(int first, bool has_input) {
   });
 }
 
+// The same with the key as attributes.
+std::vector<Kernel> first_kernels_of_one(bool has_input) {
+  return kernels_for_any_device([=](const KernelRequest& request) {
+    const auto size = request.attr<int64_t>("group_size");
+    check(has_input && size == 1, "member of the group ", request.attr<int64_t>("group_key"),
+          ", instance ", request.attr<int64_t>("instance_key"), ": a collective of ", size,
+          " members needs all of them in one step, outside of loops");
+    return BoundKernel::view();
+  });
+}
+
 constexpr const char* numbers = "T: {bfloat16, float, float16, float64, int32, int64}";
 
 const Op collective_reduce_op{{
@@ -102,6 +113,77 @@ const Op collective_receive_op{{
     .shape = [](ShapeContext& c) { c.set_output(0, c.shape_from_value(3)); },
     .kernels = kernels_of_one(0, false),
     .value_inputs = {0, 1, 2, 3},
+    .is_stateful = true,
+}};
+
+// ---- The first versions: MultiWorkerMirroredStrategy sends initial values with them
+
+std::vector<std::string> first_attrs(const char* types, std::vector<std::string> more) {
+  std::vector<std::string> out = {types, "group_size: int", "group_key: int", "instance_key: int"};
+  out.insert(out.end(), more.begin(), more.end());
+  out.insert(out.end(), {"communication_hint: string = 'auto'", "timeout_seconds: float = 0"});
+  return out;
+}
+
+AttrMap of_one(AttrMap attrs) {
+  attrs["group_size"] = attrs["group_key"] = 1;
+  attrs["instance_key"] = 5;
+  return attrs;
+}
+
+const Op first_reduce_op{{
+    .name = "CollectiveReduce",
+    .doc = "CollectiveReduceV2 with the key as attributes.",
+    .inputs = {"input: T"},
+    .outputs = {"data: T"},
+    .attrs =
+        first_attrs(numbers, {"merge_op: {'Min', 'Max', 'Mul', 'Add'}", "final_op: {'Id', 'Div'}",
+                              "subdiv_offsets: list(int)", "wait_for: list(int) = []"}),
+    .shape = shapes::same_as(0),
+    .kernels = first_kernels_of_one(true),
+    .examples = {{.inputs = {floats({1, 2})},
+                  .attrs = of_one({{"merge_op", "Add"},
+                                   {"final_op", "Div"},
+                                   {"subdiv_offsets", std::vector<int64_t>{}}}),
+                  .outputs = {floats({1, 2})}}},
+    .is_stateful = true,
+}};
+
+const Op first_gather_op{{
+    .name = "CollectiveGather",
+    .doc = "CollectiveGatherV2 with the key as attributes; `shape` is that of the result.",
+    .inputs = {"input: T"},
+    .outputs = {"data: T"},
+    .attrs = first_attrs(numbers, {"shape: shape"}),
+    .shape = shapes::from_attr("shape"),
+    .kernels = first_kernels_of_one(true),
+    .examples = {{.inputs = {floats({1, 2})},
+                  .attrs = of_one({{"shape", Shape{2}}}),
+                  .outputs = {floats({1, 2})}}},
+    .is_stateful = true,
+}};
+
+const Op first_send_op{{
+    .name = "CollectiveBcastSend",
+    .doc = "CollectiveBcastSendV2 with the key as attributes.",
+    .inputs = {"input: T"},
+    .outputs = {"data: T"},
+    .attrs = first_attrs(all_numbers, {"shape: shape"}),
+    .shape = shapes::same_as(0),
+    .kernels = first_kernels_of_one(true),
+    .examples = {{.inputs = {floats({1, 2})},
+                  .attrs = of_one({{"shape", Shape{2}}}),
+                  .outputs = {floats({1, 2})}}},
+    .is_stateful = true,
+}};
+
+const Op first_receive_op{{
+    .name = "CollectiveBcastRecv",
+    .doc = "CollectiveBcastRecvV2 with key and shape as attributes.",
+    .outputs = {"data: T"},
+    .attrs = first_attrs(all_numbers, {"shape: shape"}),
+    .shape = shapes::from_attr("shape"),
+    .kernels = first_kernels_of_one(false),
     .is_stateful = true,
 }};
 

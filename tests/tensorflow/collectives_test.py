@@ -173,6 +173,39 @@ class Programs(unittest.TestCase):
         for x, y in data:
             np.testing.assert_allclose(np.matmul(x, first), [[y]], atol=1e-2)
 
+    def test_multi_worker_mirrored_strategy(self):
+        """TensorFlow's own: initial values from the first worker, the mean of the gradients, equal variables."""
+        data = [([[1.0, 2.0]], 3.0), ([[-1.0, 1.0]], 0.5)]
+        addresses = [target.removeprefix("grpc://") for target in cluster().targets]
+
+        def program(i):
+            resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+                tf1.train.ClusterSpec({"worker": addresses}), task_type="worker", task_id=i, rpc_layer="grpc")
+            strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+            config = strategy.extended._update_config_proto(tf1.ConfigProto(operation_timeout_in_ms=30_000))
+            x, y = data[i]
+            with tf1.Graph().as_default(), strategy.scope():
+                w = tf1.get_variable("w", initializer=[[0.5 + i], [-0.5]])  # that of the first is everyone's
+                start = w.read_value()
+
+                def step():
+                    loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - y))
+                    return tf1.train.GradientDescentOptimizer(0.1).minimize(loss)
+                train = strategy.group(strategy.extended.call_for_each_replica(step))
+                init = tf1.global_variables_initializer()
+                with tf1.Session(cluster().targets[i], config=config) as session:
+                    session.run(init)
+                    first = session.run(start)
+                    for _ in range(100):
+                        session.run(train)
+                    return first, session.run(w)
+        (start, w), (other_start, other_w) = self.each(program)
+        np.testing.assert_array_equal(start, [[0.5], [-0.5]])
+        np.testing.assert_array_equal(other_start, start)
+        np.testing.assert_array_equal(other_w, w)
+        for x, y in data:
+            np.testing.assert_allclose(np.matmul(x, w), [[y]], atol=1e-2)
+
 
 if __name__ == "__main__":
     main(__doc__)
