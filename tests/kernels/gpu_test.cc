@@ -32,6 +32,8 @@ void* load_plugin() {
 // Among them everything that a training step of an MLP or of a CNN runs on the device of its
 // variables, and its initialisers.
 const std::set<std::string> on_gpus = {"CollectiveResult",
+                                       "Multinomial",
+                                       "StatelessMultinomial",
                                        "GruLayer",
                                        "GruLayerGrad",
                                        "LstmLayer",
@@ -297,9 +299,9 @@ TEST(GpuPlugin, AddsItsKernels) {
 
 // They count in the device's memory what has been drawn, or have tables there.
 const std::set<std::string> has_memory = {
-    "RandomUniform",      "RandomStandardNormal",  "TruncatedNormal",          "RandomUniformInt",
-    "ResizeArea",         "ResizeBicubic",         "ResizeBicubicGrad",        "ResizeBilinear",
-    "ResizeBilinearGrad", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad"};
+    "Multinomial",      "RandomUniform",      "RandomStandardNormal",  "TruncatedNormal",
+    "RandomUniformInt", "ResizeArea",         "ResizeBicubic",         "ResizeBicubicGrad",
+    "ResizeBilinear",   "ResizeBilinearGrad", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad"};
 
 TEST(GpuPlugin, PreparesKernelsWithoutTheDevice) {
   if (load_plugin() == nullptr) GTEST_SKIP() << "this build has no GPU plug-in";
