@@ -89,7 +89,8 @@ PipelineOptions MasterSession::pipeline_options(const StepSignature& signature,
   out.recompute = options_.recompute;
   out.mixed_precision = options_.mixed_precision;
   out.bfloat16_edges = options_.bfloat16_edges;
-  out.collective_leader = options_.collective_leader;
+  // Isolated sessions would wait for each other in vain: their state is not shared.
+  if (!options_.isolate_state) out.collective_leader = options_.collective_leader;
   out.placement.allow_soft_placement = options_.allow_soft_placement;
   out.placement.log_placement = options_.log_placement;
   out.placement.gpus = options_.gpus;

@@ -335,6 +335,16 @@ TEST_F(CollectivePrograms, SayWhoIsThere) {
   });
 }
 
+// Their state is not shared, so that they could not meet.
+TEST_F(CollectivePrograms, AreNotIsolated) {
+  Graph graph;
+  const Output sum = reduce(fill_of(graph, 2), 1);
+  SessionOptions isolated = options(0);
+  isolated.isolate_state = true;
+  expect_error_with(Code::invalid_argument, "has 3 members, but the step runs 1 of them",
+                    [&] { Session(graph, isolated).run({}, sum); });
+}
+
 TEST_F(CollectivePrograms, NeedALeaderThatIsATask) {
   Graph graph;
   const Output sum = reduce(fill_of(graph, 2), 1);
