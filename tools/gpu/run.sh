@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests and measures Leat on this machine's GPU, in less than 9 minutes. Needs bash, tar, xz and CUDA 13's libraries
-# (cuBLAS, cuDNN 9); uses compute-sanitizer, and torch of python3, where there are some.
+# (cuBLAS, cuDNN 9); uses compute-sanitizer, and torch and JAX of python3, where there are some.
 #   run.sh [--out FOLDER] [--seconds N]     N: how long each measurement takes (default 3)
 # Prints a table. FOLDER (default: results) gets it as results.json, and the output of each check as a file.
 set -uo pipefail
@@ -120,6 +120,7 @@ fi
 # ---- Steps of usual networks, beside the CPU's losses and torch's times
 summary() { grep -o '"median_s.*' "$1" | tail -n 1; }
 python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null && has_torch=yes || has_torch=no
+python3 -c 'import jax; jax.devices("gpu")' 2>/dev/null && has_jax=yes || has_jax=no
 for model in mlp cnn resnet transformer lstm word2vec wide; do
   CUDA_VISIBLE_DEVICES='' check "cpu_$model" 15 bin/bench/models --model $model --seconds 0 --threads 4
   check "leat_$model" 15 bin/bench/models --model $model --seconds "$seconds"
@@ -133,4 +134,11 @@ for model in mlp cnn resnet transformer lstm word2vec wide; do
     CUDA_VISIBLE_DEVICES=0 check "torch_${model}_bf16" 20 python3 "$here/peers/torch_models.py" --model $model --seconds "$seconds" --device cuda --bf16
   fi
 done
+# Last, because it compiles each step for some seconds.
+if [[ $has_jax == yes ]]; then
+  for model in transformer resnet lstm cnn mlp word2vec wide; do
+    CUDA_VISIBLE_DEVICES=0 check "jax_$model" 30 python3 "$here/peers/jax_models.py" --model $model --seconds "$seconds"
+    CUDA_VISIBLE_DEVICES=0 check "jax_${model}_bf16" 30 python3 "$here/peers/jax_models.py" --model $model --seconds "$seconds" --bf16
+  done
+fi
 finish

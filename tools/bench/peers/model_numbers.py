@@ -1,5 +1,5 @@
-"""The first values of the networks in tf_models.py and torch_models.py: the same as those of ../models/networks.cc, so that losses
-can be compared. They depend on how many tensors were drawn before, and on the place of the element."""
+"""The first values of the networks in tf_models.py, torch_models.py and jax_models.py: the same as those of ../models/networks.cc, so
+that losses can be compared. They depend on how many tensors were drawn before, and on the place of the element."""
 import numpy as np
 
 
