@@ -56,6 +56,17 @@ class Cluster:
                     if self.process.poll() is not None or time.monotonic() > deadline:
                         sys.exit(f"`leat up` did not start:\n{self.text()}")
                     time.sleep(0.05)
+        self.wait_until_tasks_know_each_other(deadline)
+
+    def wait_until_tasks_know_each_other(self, deadline):
+        while True:
+            try:
+                tf1.Session.reset(self.target)
+                return
+            except (tf.errors.AbortedError, tf.errors.UnavailableError):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def text(self):
         self.log.flush()

@@ -28,6 +28,7 @@ NOT_HERE = {
     "Save", "SaveSlices", "Restore", "RestoreSlice", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "MergeSummary", "HistogramSummary", "DestroyResourceOp", "DisableCopyOnRead",
     "Timestamp",  # client_test.py
     "CollectiveReduceV2", "CollectiveGatherV2", "CollectiveBcastSendV2", "CollectiveBcastRecvV2",  # collectives_test.py
+    "CollectiveReduce", "CollectiveGather", "CollectiveBcastSend", "CollectiveBcastRecv",
     "GenerateVocabRemapping", "LoadAndRemapMatrix",  # checkpoint_test.py
     "RaggedTensorToVariant", "RaggedTensorFromVariant", "RaggedTensorToVariantGradient",  # data_features_test.py
 }
