@@ -154,6 +154,40 @@ TEST_F(CollectiveOps, BroadcastSendsToAll) {
   for (const auto& each : run(results)) EXPECT_EQ(each, (std::vector<float>{2, 3, 4}));
 }
 
+// The first versions of the ops have the key as attributes.
+TEST_F(CollectiveOps, TakeTheKeyAsAttributes) {
+  std::vector<Output> results;
+  for (int k = 0; k < n; ++k) {
+    const auto numbered = [](AttrMap attrs, int instance) {
+      attrs["group_size"] = n;
+      attrs["group_key"] = 1;
+      attrs["instance_key"] = instance;
+      return attrs;
+    };
+    results.push_back(on(k, [&] {
+      return op(
+          "CollectiveReduce", {values(k, 2)},
+          numbered(
+              {{"merge_op", "Max"}, {"final_op", "Id"}, {"subdiv_offsets", std::vector<int64_t>{}}},
+              1));
+    }));
+    results.push_back(on(k, [&] {
+      return op("CollectiveGather", {values(k, 1)}, numbered({{"shape", Shape{3}}}, 2));
+    }));
+    results.push_back(on(k, [&] {
+      const AttrMap attrs = numbered({{"T", f32}, {"shape", Shape{2}}}, 3);
+      return k == 2 ? op("CollectiveBcastSend", {values(2, 2)}, attrs)
+                    : op_node(graph_, "CollectiveBcastRecv", {}, attrs).output();
+    }));
+  }
+  const auto got = run(results);
+  for (size_t k = 0; k < got.size(); k += 3) {
+    EXPECT_EQ(got[k], (std::vector<float>{3, 4}));
+    EXPECT_EQ(got[k + 1], (std::vector<float>{1, 2, 3}));
+    EXPECT_EQ(got[k + 2], (std::vector<float>{3, 4}));
+  }
+}
+
 // What a member waits for, all wait for.
 TEST_F(CollectiveOps, WaitForControlInputs) {
   const Output w = on(1, [&] { return variable(graph_, "w", {}, initializers::zeros()); });
