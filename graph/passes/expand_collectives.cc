@@ -10,8 +10,8 @@
 #include <map>
 #include <queue>
 
-#include "graph/collective_result.h"
 #include "graph/ops.h"
+#include "graph/ops/collective_result.h"
 #include "graph/passes/pipeline.h"
 #include "graph/rebuild.h"
 #include "graph/shape_inference.h"

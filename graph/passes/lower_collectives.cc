@@ -1,6 +1,6 @@
 // lower_collectives: collectives whose members are all on GPUs that a library connects become a
 // `_CollectiveRun` on each of them; for the others the plain ops and transfers stay, and of the
-// marks (graph/collective_result.h) nothing is left.
+// marks (graph/ops/collective_result.h) nothing is left.
 //
 // The collectives of the same members share a communicator. All members must enqueue them in one
 // order, so each has a position: first those that wait for no other, and so on.
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/collective_result.h"
 #include "graph/kernel_lookup.h"
+#include "graph/ops/collective_result.h"
 #include "graph/passes/dead_together.h"
 #include "graph/passes/simplify/simplify.h"
 #include "graph/rebuild.h"

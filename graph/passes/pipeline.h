@@ -171,9 +171,9 @@ bool read_late(Graph& graph, const PlacementOptions* placement);
 void simplify(Graph& graph, const StepSignature& signature, Simplify extent = Simplify::all);
 // Sets assigned_device and placement_reason of every node (placer.h has the rules).
 void place(Graph& graph, const PlacementOptions& options);
-// Leaves collectives (graph/collective_result.h) to a library where all members are on GPUs that
-// have it, and removes the marks of the others. `graph` must be placed on `devices`. False if the
-// step has none.
+// Leaves collectives (graph/ops/collective_result.h) to a library where all members are on GPUs
+// that have it, and removes the marks of the others. `graph` must be placed on `devices`. False if
+// the step has none.
 bool lower_collectives(Graph& graph, const StepSignature& signature,
                        const std::vector<DeviceSpec>& devices);
 // Merges common subexpressions again. `graph` must be placed: nodes that request different devices

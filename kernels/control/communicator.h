@@ -9,7 +9,7 @@
 
 #include "core/device.h"
 #include "core/dtype.h"
-#include "graph/collective_result.h"
+#include "graph/ops/collective_result.h"
 
 namespace leat {
 

@@ -12,7 +12,7 @@ namespace {
 const Op collective_result_op{{
     .name = "CollectiveResult",
     .doc = "y = by_messages. `own` is what this member of the group brings: "
-           "graph/collective_result.h. Leat's own op.",
+           "graph/ops/collective_result.h. Leat's own op.",
     .inputs = {"by_messages: T", "own: T"},
     .outputs = {"result: T"},
     .attrs = {"T: type", "kind: {'all_reduce', 'reduce_scatter', 'all_gather'}", "is_mean: bool",
@@ -48,7 +48,7 @@ const Op collective_join_op{{
 const Op collective_run_op{{
     .name = "_CollectiveRun",
     .doc = "One collective of the step: that of the same position on all members. All of them run "
-           "in the order of their positions. See graph/collective_result.h for the kinds.",
+           "in the order of their positions. See graph/ops/collective_result.h for the kinds.",
     .inputs = {"value: T", "part: variant"},
     .outputs = {"result: T"},
     .attrs = {"T: {bfloat16, float, float16, float64}",

@@ -6,7 +6,7 @@
 #include "frontends/cpp/strategies/parts/all_reduce_ways.h"
 #include "frontends/cpp/strategies/parts/reduction.h"
 #include "frontends/cpp/variables.h"
-#include "graph/collective_result.h"
+#include "graph/ops/collective_result.h"
 
 namespace leat::collectives {
 namespace {

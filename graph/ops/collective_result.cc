@@ -1,4 +1,4 @@
-#include "graph/collective_result.h"
+#include "graph/ops/collective_result.h"
 
 #include <array>
 
