@@ -85,6 +85,21 @@ BoundKernel prepare_elementwise(const KernelRequest& request) {
   return share_where_equal(std::move(kernel), request);
 }
 
+// A kernel for the device that this file is compiled for, whose prepare is a template over the type
+// that attribute `attr` names:
+//   typed_kernels("T", FloatTypes{}, []<class T>(TypeTag<T>, const KernelRequest& request) { … })
+template <class Supported, class F>
+std::vector<Kernel> typed_kernels(const std::string& attr, Supported, F prepare) {
+  Kernel kernel;
+  kernel.device = kernel_device;
+  kernel.types = {{attr, Supported::list()}};
+  kernel.prepare = [attr, prepare](const KernelRequest& request) {
+    return visit_type(Supported{}, request.attr<DType>(attr),
+                      [&](auto type) { return BoundKernel(prepare(type, request)); });
+  };
+  return {kernel};
+}
+
 // The kernels of an elementwise op whose type attribute is T (or that supports only bool).
 template <class F, class Supported = NumberTypes>
 std::vector<Kernel> elementwise() {

@@ -1,12 +1,10 @@
+// leat: cpu+cuda
 // Colours of images, the last axis being red, green, blue: RGBToHSV, HSVToRGB.
+#include <algorithm>
 #include <cmath>
 
-#include "core/work/step_end.h"
-#include "graph/gradient.h"
-#include "graph/ops.h"
-#include "graph/shape_inference.h"
-#include "kernels/cpu.h"
-#include "kernels/examples.h"
+#include "kernels/elementwise.h"
+#include "kernels/images/pixels.h"
 
 namespace leat {
 namespace {
@@ -15,7 +13,7 @@ namespace {
 
 struct ToHsv {
   template <class C>
-  static void convert(const C* rgb, C* hsv) {
+  LEAT_DEVICE static void convert(const C* rgb, C* hsv) {
     const C red = rgb[0], green = rgb[1], blue = rgb[2];
     const C value = std::max({red, green, blue}), range = value - std::min({red, green, blue});
     C hue = 0;
@@ -34,7 +32,7 @@ struct ToHsv {
 
 struct ToRgb {
   template <class C>
-  static void convert(const C* hsv, C* rgb) {
+  LEAT_DEVICE static void convert(const C* hsv, C* rgb) {
     const C hue = hsv[0] * 6, saturation = hsv[1], value = hsv[2];
     const C full[3] = {std::abs(hue - 3) - 1, 2 - std::abs(hue - 2), 2 - std::abs(hue - 4)};
     for (int i = 0; i < 3; ++i)
@@ -55,25 +53,19 @@ void infer_colours(ShapeContext& c) {
 }
 
 template <class Conversion, class T>
-BoundKernel prepare_colours(TypeTag<T>, const KernelRequest& r) {
-  using C = ComputeType<T>;
-  BoundKernel kernel = BoundKernel::of([n = r.inputs[0].shape.elements()](const Arguments& a) {
-    for (int64_t i = 0; i < n; i += 3) {
-      StepEnd::pace(16);
-      C in[3], out[3];
-      std::copy_n(a.input<T>(0) + i, 3, in);
-      Conversion::convert(in, out);
-      for (int c = 0; c < 3; ++c) a.output<T>()[i + c] = T(out[c]);
-    }
-  });
-  kernel.cost_ns = 5.0 * static_cast<double>(r.inputs[0].shape.elements());
-  return kernel;
-}
+struct ConvertPixel {
+  LEAT_DEVICE void operator()(int64_t i, const Pointers& p) const {
+    ComputeType<T> in[3], out[3];
+    read_pixel(p.input<T>(0), i, in);
+    Conversion::convert(in, out);
+    write_pixel(out, i, p.output<T>());
+  }
+};
 
 template <class Conversion>
-Kernel colour_kernel() {
-  return cpu_kernel("T", FloatTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
-    return prepare_colours<Conversion>(t, r);
+std::vector<Kernel> colour_kernels() {
+  return typed_kernels("T", FloatTypes{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
+    return bind_indexed(r, r.inputs[0].shape.elements() / 3, 150, ConvertPixel<Conversion, T>{});
   });
 }
 
@@ -133,7 +125,7 @@ const Op to_hsv_op{{
     .attrs = {floating},
     .shape = infer_colours,
     .gradient = hsv_gradient,
-    .kernels = {colour_kernel<ToHsv>()},
+    .kernels = colour_kernels<ToHsv>(),
     .examples = {{.inputs = {floats({2, 3}, {0, 0.5, 0, 0.5, 0.25, 0.5})},
                   .outputs = {floats({2, 3}, {1.0F / 3, 1, 0.5, 5.0F / 6, 0.5, 0.5})}}},
 }};
@@ -145,7 +137,7 @@ const Op to_rgb_op{{
     .outputs = {"output: T"},
     .attrs = {floating},
     .shape = infer_colours,
-    .kernels = {colour_kernel<ToRgb>()},
+    .kernels = colour_kernels<ToRgb>(),
     .examples = {{.inputs = {floats({2, 3}, {1.0F / 3, 1, 0.5, 5.0F / 6, 0.5, 0.5})},
                   .outputs = {floats({2, 3}, {0, 0.5, 0, 0.5, 0.25, 0.5})}}},
 }};
