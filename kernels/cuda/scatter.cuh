@@ -15,7 +15,8 @@ enum class Target {
   variable,  // input 0, as it is
   zeros,     // output 0
   filled,    // output 0, all elements of which are ScatterPlan::fill
-  copied,    // output 0, a copy of input 0; both may be the same memory
+  repeated,  // output 0, all elements of which are the one of input `base`
+  copied,    // output 0, a copy of input `base`; both may be the same memory
 };
 
 // How a number in an index tensor names a slice. `vector`: several numbers name one.
@@ -29,6 +30,7 @@ struct ScatterPlan {
   int64_t slice = 0;             // elements of each
   int64_t slices = 0;            // of the target
   int indices = 1, updates = 2;  // the inputs that hold them
+  int base = 0;                  // the input that the target begins with
   bool has_one_for_all = false;  // the updates are a single element
   uint64_t fill = 0;             // the bits of an element
 };
@@ -44,6 +46,12 @@ struct SortedUpdates {
 size_t sort_workspace(int64_t count);
 SortedUpdates enqueue_sorted_rows(cudaStream_t stream, DType index, const void* indices,
                                   int64_t count, int64_t rows, void* workspace);
+// The same for the slices that a plan names.
+SortedUpdates enqueue_sorted_updates(cudaStream_t stream, const ScatterPlan& plan, DType index,
+                                     const void* indices, void* workspace);
+// The same for slices whose numbers (uint32) the caller has put at the beginning of the workspace.
+SortedUpdates enqueue_sorted_slices(cudaStream_t stream, int64_t count, int64_t slices,
+                                    void* workspace);
 
 using CombineKernel = void (*)(ScatterPlan, SortedUpdates, const void* updates, void* target);
 

@@ -126,7 +126,57 @@ void enqueue_slices(cudaStream_t stream, const ScatterPlan& plan, const void* in
          static_cast<const Index*>(indices), static_cast<uint32_t*>(workspace));
 }
 
-SortedUpdates enqueue_sort(cudaStream_t stream, int64_t n, int64_t slices, void* workspace) {
+// What a scatter does on the stream, for one dtype of the target and one of the indices.
+struct Scatter {
+  ScatterPlan plan;
+  CombineKernel combine;
+  int64_t elements;  // of the target
+  size_t size;       // bytes of one
+  DType index;
+  StridedCopy copy;
+
+  void prepare_target(cudaStream_t stream, const Arguments& a) const {
+    if (plan.target == Target::variable || elements == 0) return;
+    void* const to = a.outputs[0];
+    if (plan.target == Target::copied) {
+      if (to != a.inputs[plan.base]) enqueue_copy(copy, a, size, a.inputs[plan.base], to);
+    } else if (plan.target == Target::repeated) {
+      enqueue_fill(a, size, a.inputs[plan.base], elements, to);
+    } else if (plan.target == Target::zeros) {
+      enqueue_fill(a, size, nullptr, elements, to);
+    } else if (size == 1) {
+      enqueue_fill_bits<uint8_t>(stream, elements, plan.fill, to);
+    } else if (size == 2) {
+      enqueue_fill_bits<uint16_t>(stream, elements, plan.fill, to);
+    } else if (size == 4) {
+      enqueue_fill_bits<uint32_t>(stream, elements, plan.fill, to);
+    } else {
+      enqueue_fill_bits<uint64_t>(stream, elements, plan.fill, to);
+    }
+  }
+
+  void operator()(const Arguments& a) const {
+    const cudaStream_t stream = cuda_stream(a);
+    prepare_target(stream, a);
+    if (plan.count == 0 || plan.slice == 0) return;
+    const void* const indices = a.inputs[plan.indices];
+    const SortedUpdates sorted = enqueue_sorted_updates(stream, plan, index, indices, a.workspace);
+    launch(combine, blocks_for(plan.count * plan.slice), threads_per_block, 0, stream, plan, sorted,
+           static_cast<const void*>(a.inputs[plan.updates]),
+           plan.target == Target::variable ? a.inputs[0] : a.outputs[0]);
+  }
+};
+
+}  // namespace
+
+// It holds slices and numbers of n updates, twice, and counts of digits. The unsorted slices are at
+// its beginning.
+size_t sort_workspace(int64_t n) {
+  return static_cast<size_t>(4 * n + digits * chunks_of(n)) * sizeof(uint32_t);
+}
+
+SortedUpdates enqueue_sorted_slices(cudaStream_t stream, int64_t n, int64_t slices,
+                                    void* workspace) {
   uint32_t* from = static_cast<uint32_t*>(workspace);
   uint32_t* to = from + 2 * n;
   uint32_t* const counts = from + 4 * n;
@@ -148,71 +198,24 @@ SortedUpdates enqueue_sort(cudaStream_t stream, int64_t n, int64_t slices, void*
   return {from, from + n};
 }
 
-// What a scatter does on the stream, for one dtype of the target and one of the indices.
-struct Scatter {
-  ScatterPlan plan;
-  CombineKernel combine;
-  int64_t elements;  // of the target
-  size_t size;       // bytes of one
-  DType index;
-  StridedCopy copy;
-
-  void prepare_target(cudaStream_t stream, const Arguments& a) const {
-    if (plan.target == Target::variable || elements == 0) return;
-    void* const to = a.outputs[0];
-    if (plan.target == Target::copied) {
-      if (to != a.inputs[0]) enqueue_copy(copy, a, size, a.inputs[0], to);
-    } else if (plan.target == Target::zeros) {
-      enqueue_fill(a, size, nullptr, elements, to);
-    } else if (size == 1) {
-      enqueue_fill_bits<uint8_t>(stream, elements, plan.fill, to);
-    } else if (size == 2) {
-      enqueue_fill_bits<uint16_t>(stream, elements, plan.fill, to);
-    } else if (size == 4) {
-      enqueue_fill_bits<uint32_t>(stream, elements, plan.fill, to);
-    } else {
-      enqueue_fill_bits<uint64_t>(stream, elements, plan.fill, to);
-    }
+SortedUpdates enqueue_sorted_updates(cudaStream_t stream, const ScatterPlan& plan, DType index,
+                                     const void* indices, void* workspace) {
+  if (index == DType::i64) {
+    enqueue_slices<int64_t>(stream, plan, indices, workspace);
+  } else if (index == DType::i16) {
+    enqueue_slices<int16_t>(stream, plan, indices, workspace);
+  } else if (index == DType::u16) {
+    enqueue_slices<uint16_t>(stream, plan, indices, workspace);
+  } else {
+    enqueue_slices<int32_t>(stream, plan, indices, workspace);
   }
-
-  void operator()(const Arguments& a) const {
-    const cudaStream_t stream = cuda_stream(a);
-    prepare_target(stream, a);
-    if (plan.count == 0 || plan.slice == 0) return;
-    const void* const indices = a.inputs[plan.indices];
-    if (index == DType::i64) {
-      enqueue_slices<int64_t>(stream, plan, indices, a.workspace);
-    } else if (index == DType::i16) {
-      enqueue_slices<int16_t>(stream, plan, indices, a.workspace);
-    } else if (index == DType::u16) {
-      enqueue_slices<uint16_t>(stream, plan, indices, a.workspace);
-    } else {
-      enqueue_slices<int32_t>(stream, plan, indices, a.workspace);
-    }
-    const SortedUpdates sorted = enqueue_sort(stream, plan.count, plan.slices, a.workspace);
-    launch(combine, blocks_for(plan.count * plan.slice), threads_per_block, 0, stream, plan, sorted,
-           static_cast<const void*>(a.inputs[plan.updates]),
-           plan.target == Target::variable ? a.inputs[0] : a.outputs[0]);
-  }
-};
-
-}  // namespace
-
-// It holds slices and numbers of n updates, twice, and counts of digits. The unsorted slices are at
-// its beginning.
-size_t sort_workspace(int64_t n) {
-  return static_cast<size_t>(4 * n + digits * chunks_of(n)) * sizeof(uint32_t);
+  return enqueue_sorted_slices(stream, plan.count, plan.slices, workspace);
 }
 
 SortedUpdates enqueue_sorted_rows(cudaStream_t stream, DType index, const void* indices,
                                   int64_t count, int64_t rows, void* workspace) {
-  const ScatterPlan plan{.count = count, .slices = rows};
-  if (index == DType::i64) {
-    enqueue_slices<int64_t>(stream, plan, indices, workspace);
-  } else {
-    enqueue_slices<int32_t>(stream, plan, indices, workspace);
-  }
-  return enqueue_sort(stream, count, rows, workspace);
+  return enqueue_sorted_updates(stream, {.count = count, .slices = rows}, index, indices,
+                                workspace);
 }
 
 BoundKernel bind_scatter(const KernelRequest& request, const ScatterPlan& plan,
@@ -232,7 +235,7 @@ BoundKernel bind_scatter(const KernelRequest& request, const ScatterPlan& plan,
                                                .index = request.inputs[plan.indices].dtype,
                                                .copy = StridedCopy({{elements, 1, 1}})});
   kernel.workspace_bytes = sort_workspace(plan.count);
-  if (plan.target == Target::copied) kernel.may_share.push_back({0, 0});
+  if (plan.target == Target::copied) kernel.may_share.push_back({0, plan.base});
   return kernel;
 }
 

@@ -1,12 +1,21 @@
+// leat: cpu+cuda
 // Cross: products of vectors in three dimensions.
-#include "graph/gradient.h"
-#include "graph/ops.h"
-#include "graph/shape_inference.h"
-#include "kernels/cpu.h"
-#include "kernels/examples.h"
+#include "kernels/elementwise.h"
 
 namespace leat {
 namespace {
+
+template <class T>
+struct CrossProduct {
+  LEAT_DEVICE void operator()(int64_t i, const Pointers& p) const {
+    using C = ComputeType<T>;
+    const T *const x = p.input<T>(0) + 3 * i, *const y = p.input<T>(1) + 3 * i;
+    for (int j = 0; j < 3; ++j) {
+      const int k = (j + 1) % 3, l = (j + 2) % 3;
+      p.output<T>()[3 * i + j] = static_cast<T>(C(x[k]) * C(y[l]) - C(x[l]) * C(y[k]));
+    }
+  }
+};
 
 const Op cross_op{{
     .name = "Cross",
@@ -33,20 +42,11 @@ const Op cross_op{{
           g.dx(0) = op("Cross", {g.x(1), g.dy()});
           g.dx(1) = op("Cross", {g.dy(), g.x(0)});
         },
-    .kernels = {cpu_kernel("T", NumberTypes{},
-                           []<class T>(TypeTag<T>, const KernelRequest& r) {
-                             using C = ComputeType<T>;
-                             return BoundKernel::of([n = r.outputs[0].shape.elements()](
-                                                        const Arguments& a) {
-                               for (int64_t i = 0; i < n; i += 3) {
-                                 const T *x = a.input<T>(0) + i, *y = a.input<T>(1) + i;
-                                 for (int j = 0; j < 3; ++j) {
-                                   const int k = (j + 1) % 3, l = (j + 2) % 3;
-                                   a.output<T>()[i + j] = T(C(x[k]) * C(y[l]) - C(x[l]) * C(y[k]));
-                                 }
-                               }
-                             });
-                           })},
+    .kernels = typed_kernels("T", NumberTypes{},
+                             []<class T>(TypeTag<T>, const KernelRequest& r) {
+                               return bind_indexed(r, r.outputs[0].shape.elements() / 3, 30,
+                                                   CrossProduct<T>{});
+                             }),
     .examples = {{.inputs = {floats({1, 0, 0}), floats({0, 1, 0})}, .outputs = {floats({0, 0, 1})}},
                  {.inputs = {ints({1, 2, 3}), ints({4, 5, 6})}, .outputs = {ints({-3, 6, -3})}}},
 }};

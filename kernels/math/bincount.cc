@@ -6,6 +6,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/math/bins.h"
 #include "kernels/pieces.h"
 #include "kernels/sparse/sparse_tensor.h"
 
@@ -23,25 +24,18 @@ int64_t checked_size(const Tensor& size) {
 
 // Rows of counts, or of sums of weights; numbers that are `size` or more are left out.
 template <class T, class Index>
-BoundKernel bind(const KernelRequest& r, bool binary) {
-  const Shape &input = r.inputs[0].shape, &weights = r.inputs[2].shape;
-  check(weights.elements() == 0 || weights == input,
-        "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts "
-        "as all weights equal to 1. Received ",
-        weights, " for ", input);
-  const int64_t size = to_int64s(*r.inputs[1].value)[0], n = input.elements();
-  const int64_t rows = r.outputs[0].shape.rank() == 2 ? input[0] : 1;
-  const bool is_weighted = weights.elements() > 0;
-  return BoundKernel::of([=](const Arguments& a) {
-    fill_in_pieces(a.output<T>(), rows * size, T(0));
-    for (int64_t i = 0; i < n; ++i)
-      check(a.input<Index>(0)[i] >= 0, "Input arr must be non-negative!");
-    for (int64_t i = 0; i < n; ++i) {
+BoundKernel bind(const KernelRequest& r) {
+  return BoundKernel::of([bins = Bins(r)](const Arguments& a) {
+    const Index* const input = a.input<Index>(0);
+    fill_in_pieces(a.output<T>(), bins.rows * bins.size, T(0));
+    for (int64_t i = 0; i < bins.numbers; ++i)
+      check(input[i] >= 0, "Input arr must be non-negative!");
+    for (int64_t i = 0; i < bins.numbers; ++i) {
       StepEnd::pace(4);
-      const int64_t bin = a.input<Index>(0)[i];
-      if (bin >= size) continue;
-      T& to = a.output<T>()[i / (n / rows) * size + bin];
-      to = binary ? T(1) : T(to + (is_weighted ? a.input<T>(2)[i] : T(1)));
+      const int64_t bin = bins.bin_of(input, i);
+      if (bin < 0) continue;
+      T& to = a.output<T>()[bin];
+      to = bins.is_binary ? T(1) : T(to + (bins.is_weighted ? a.input<T>(2)[i] : T(1)));
     }
   });
 }
@@ -60,7 +54,7 @@ const Op bincount_op{{
         },
     .kernels = {cpu_kernel(
         "T", BinTypes{},
-        []<class T>(TypeTag<T>, const KernelRequest& r) { return bind<T, int32_t>(r, false); })},
+        []<class T>(TypeTag<T>, const KernelRequest& r) { return bind<T, int32_t>(r); })},
     .examples = {{.inputs = {ints({1, 3, 1, 9}), Tensor::scalar(4), ints({})},
                   .outputs = {ints({0, 2, 0, 1})}},
                  {.inputs = {ints({1, 0, 1}), Tensor::scalar(2), floats({1, 2, 0.5f})},
@@ -88,9 +82,8 @@ const Op dense_bincount_op{{
         },
     .kernels = {cpu_kernel("T", BinTypes{},
                            []<class T>(TypeTag<T>, const KernelRequest& r) {
-                             const bool binary = r.attr<bool>("binary_output");
-                             return r.inputs[0].dtype == DType::i64 ? bind<T, int64_t>(r, binary)
-                                                                    : bind<T, int32_t>(r, binary);
+                             return r.inputs[0].dtype == DType::i64 ? bind<T, int64_t>(r)
+                                                                    : bind<T, int32_t>(r);
                            })},
     .examples = {{.inputs = {ints({2, 2}, {1, 1, 0, 2}), Tensor::scalar(3), ints({})},
                   .outputs = {ints({2, 3}, {0, 2, 0, 1, 0, 1})}}},

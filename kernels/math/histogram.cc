@@ -1,4 +1,4 @@
-// Assigns numbers to ranges: Bucketize, HistogramFixedWidth, LowerBound and UpperBound.
+// Assigns numbers to ranges: Bucketize and HistogramFixedWidth.
 #include <algorithm>
 #include <cmath>
 
@@ -116,58 +116,6 @@ const Op histogram_op{{
     .value_inputs = {2},
     .is_not_differentiable = true,
 }};
-
-// ---- LowerBound, UpperBound
-
-template <class T, class Out>
-BoundKernel bind_bound(const KernelRequest& r, bool upper) {
-  const Shape &sorted = r.inputs[0].shape, &values = r.inputs[1].shape;
-  return BoundKernel::of(
-      [upper, rows = values[0], n = sorted[1], count = values[1]](const Arguments& a) {
-        for (int64_t i = 0; i < rows * count; ++i) {
-          StepEnd::pace(64);
-          const T *begin = a.input<T>(0) + i / count * n, *end = begin + n;
-          const T& value = a.input<T>(1)[i];
-          const T* found =
-              upper ? std::upper_bound(begin, end, value) : std::lower_bound(begin, end, value);
-          a.output<Out>()[i] = static_cast<Out>(found - begin);
-        }
-      });
-}
-
-using SortedTypes = Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
-                          half, bfloat16, float, double, std::string>;
-
-OpDef bound_op(std::string name, std::string doc, bool upper, Tensor expected) {
-  return {
-      .name = std::move(name),
-      .doc =
-          "output[r, i] = the number of entries of the sorted row sorted_inputs[r, :] that are " +
-          std::move(doc) + " values[r, i].",
-      .inputs = {"sorted_inputs: T", "values: T"},
-      .outputs = {"output: out_type"},
-      .attrs = {"T: type", "out_type: {int32, int64} = int32"},
-      .shape =
-          [](ShapeContext& c) {
-            const Shape sorted = c.with_rank(0, 2), values = c.with_rank(1, 2);
-            check(sorted[0] == any || values[0] == any || sorted[0] == values[0],
-                  "Leading dim_size of both tensors must match: ", sorted, " and ", values);
-            c.set_output(0, values);
-          },
-      .kernels = {cpu_kernel("T", SortedTypes{},
-                             [upper]<class T>(TypeTag<T>, const KernelRequest& r) {
-                               return r.attr<DType>("out_type") == DType::i64
-                                          ? bind_bound<T, int64_t>(r, upper)
-                                          : bind_bound<T, int32_t>(r, upper);
-                             })},
-      .examples = {{.inputs = {floats({1, 4}, {1, 3, 3, 5}), floats({1, 3}, {0, 3, 9})},
-                    .outputs = {std::move(expected)}}},
-      .is_not_differentiable = true,
-  };
-}
-
-const Op lower_bound_op{bound_op("LowerBound", "less than", false, ints({1, 3}, {0, 1, 4}))};
-const Op upper_bound_op{bound_op("UpperBound", "at most", true, ints({1, 3}, {0, 3, 4}))};
 
 }  // namespace
 }  // namespace leat
