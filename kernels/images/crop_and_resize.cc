@@ -1,103 +1,38 @@
 // CropAndResize: boxes cut out of images and resized, and its gradients with respect to image and
 // boxes.
-#include <cmath>
-#include <optional>
 #include <vector>
 
 #include "core/work/step_end.h"
-#include "graph/gradient.h"
-#include "graph/ops.h"
-#include "graph/shape_inference.h"
 #include "kernels/cpu.h"
-#include "kernels/examples.h"
+#include "kernels/images/crop_places.h"
 
 namespace leat {
 namespace {
 
-// Along one axis of a box from `begin` to `end` (0 is the first pixel, 1 the last): the place of
-// crop pixel i among n image pixels. None if it is outside of the image. The distance between crop
-// pixels is (end - begin) * last / (crop - 1), which TensorFlow divides first for the gradient of
-// the boxes and last for all else.
-std::optional<float> place_of(int64_t i, int64_t crop, int64_t n, float begin, float end,
-                              bool divides_first) {
-  auto last = static_cast<float>(n - 1);
-  if (last > 0x1p24F) last = std::nextafter(last, 0.0F);  // it may have been rounded up
-  const float steps = static_cast<float>(crop - 1);
-  const float step = divides_first ? (end - begin) * (last / steps) : (end - begin) * last / steps;
-  const float at =
-      crop > 1 ? begin * last + static_cast<float>(i) * step : 0.5F * (begin + end) * last;
-  if (!(at >= 0 && at <= last)) return {};
-  return at;
+void check_images(const Crops& crops, const int32_t* box_image) {
+  for (int64_t b = 0; b < crops.boxes; ++b) {
+    if (crops.has(box_image[b])) continue;
+    fail(Code::out_of_range, "box_index[", b, "] = ", box_image[b],
+         " has values outside [0, batch_size), batch_size is ", crops.images);
+  }
 }
 
-// The pixels around a place on one axis, and how far it is from the first.
-struct Between {
-  int64_t first, second;
-  float lerp;
-
-  Between(float at, bool is_nearest) {
-    if (is_nearest) {
-      first = second = static_cast<int64_t>(std::round(at));
-      lerp = 0;
-    } else {
-      first = static_cast<int64_t>(std::floor(at));
-      second = static_cast<int64_t>(std::ceil(at));
-      lerp = at - std::floor(at);
-    }
-  }
-};
-
-struct Crops {
-  int64_t images, height, width, channels;  // of the image
-  int64_t boxes, crop_height, crop_width;
-  bool is_nearest, divides_first;
-
-  Crops(const NodeView& node, const Shape& image, const Shape& crops)
-      : images(image[0]),
-        height(image[1]),
-        width(image[2]),
-        channels(image[3]),
-        boxes(crops[0]),
-        crop_height(crops[1]),
-        crop_width(crops[2]),
-        is_nearest(node.attr<std::string>("method") == "nearest"),
-        divides_first(node.op == "CropAndResizeGradBoxes") {
-    check(height > 0 && width > 0, "image dimensions must be positive, got shape ", image);
-    check(crop_height > 0 && crop_width > 0, "crop dimensions must be positive, got shape ", crops);
-  }
-
-  int64_t image_elements() const { return images * height * width * channels; }
-  int64_t crop_pixels() const { return boxes * crop_height * crop_width; }
-  int64_t pixel(int64_t image, int64_t y, int64_t x) const {
-    return ((image * height + y) * width + x) * channels;
-  }
-
-  void check_images(const int32_t* box_image) const {
-    for (int64_t b = 0; b < boxes; ++b) {
-      if (box_image[b] >= 0 && box_image[b] < images) continue;
-      fail(Code::out_of_range, "box_index[", b, "] = ", box_image[b],
-           " has values outside [0, batch_size), batch_size is ", images);
-    }
-  }
-
-  // f(box, y, x, the crop's pixel) for all; y and x are none where the pixel lies outside.
-  template <class F>
-  void for_each(const float* boxes_at, F f) const {
-    if (channels == 0) return;
-    int64_t to = 0;
-    for (int64_t b = 0; b < boxes; ++b, boxes_at += 4) {
-      for (int64_t i = 0; i < crop_height; ++i) {
-        const std::optional<float> y =
-            place_of(i, crop_height, height, boxes_at[0], boxes_at[2], divides_first);
-        for (int64_t j = 0; j < crop_width; ++j, to += channels) {
-          StepEnd::pace(8 + 4 * channels);
-          f(b, i, j, y, place_of(j, crop_width, width, boxes_at[1], boxes_at[3], divides_first),
-            to);
-        }
+// f(box, i, j, what is around, the crop's pixel) for the pixels (i, j) of all crops that lie inside
+// of the image.
+template <class F>
+void for_each_inside(const Crops& crops, const float* boxes, F f) {
+  if (crops.channels == 0) return;
+  int64_t to = 0;
+  for (int64_t b = 0; b < crops.boxes; ++b) {
+    for (int64_t i = 0; i < crops.rows.crop; ++i) {
+      for (int64_t j = 0; j < crops.columns.crop; ++j, to += crops.channels) {
+        StepEnd::pace(8 + 4 * crops.channels);
+        const Around around(crops, boxes + 4 * b, i, j);
+        if (around.is_inside) f(b, i, j, around, to);
       }
     }
   }
-};
+}
 
 void check_boxes(ShapeContext& c, int boxes, int box_image) {
   const Shape b = c.with_rank(boxes, 2), images = c.with_rank(box_image, 1);
@@ -132,7 +67,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
     const T* image = a.input<T>(0);
     const auto* box_image = a.input<int32_t>(2);
     float* out = a.output<float>();
-    crops.check_images(box_image);
+    check_images(crops, box_image);
     if (crops.channels == 0) return;
     // Of each column of a box: is it inside, where are the pixels around it, and how far is it.
     struct Column {
@@ -140,26 +75,25 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
       int64_t first, second;
       float lerp;
     };
-    std::vector<Column> columns(crops.crop_width);
-    const int64_t row = crops.crop_width * crops.channels;
+    std::vector<Column> columns(crops.columns.crop);
+    const int64_t row = crops.columns.crop * crops.channels;
     for (int64_t b = 0; b < crops.boxes; ++b) {
       const float* box = a.input<float>(1) + 4 * b;
-      for (int64_t j = 0; j < crops.crop_width; ++j) {
+      for (int64_t j = 0; j < crops.columns.crop; ++j) {
         StepEnd::pace(8);
-        const auto x = place_of(j, crops.crop_width, crops.width, box[1], box[3], false);
-        const Between at(x.value_or(0), crops.is_nearest);
-        columns[j] = {x.has_value(), at.first * crops.channels, at.second * crops.channels,
-                      at.lerp};
+        const Place x = crops.columns.place_of(j, box[1], box[3]);
+        const Between at(x.is_inside ? x.at : 0, crops.is_nearest);
+        columns[j] = {x.is_inside, at.first * crops.channels, at.second * crops.channels, at.lerp};
       }
-      for (int64_t i = 0; i < crops.crop_height; ++i) {
+      for (int64_t i = 0; i < crops.rows.crop; ++i) {
         StepEnd::pace(2 * row);
-        float* to = out + (b * crops.crop_height + i) * row;
-        const auto y = place_of(i, crops.crop_height, crops.height, box[0], box[2], false);
-        if (!y) {
+        float* to = out + (b * crops.rows.crop + i) * row;
+        const Place y = crops.rows.place_of(i, box[0], box[2]);
+        if (!y.is_inside) {
           std::fill_n(to, row, outside);
           continue;
         }
-        const Between rows(*y, crops.is_nearest);
+        const Between rows(y.at, crops.is_nearest);
         const T *top = image + crops.pixel(box_image[b], rows.first, 0),
                 *bottom = image + crops.pixel(box_image[b], rows.second, 0);
         for (const Column& column : columns) {
@@ -171,10 +105,9 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
             const auto at = [c](const T* line, int64_t pixel) {
               return static_cast<float>(line[pixel + c]);
             };
-            const float above = at(top, column.first), below = at(bottom, column.first),
-                        upper = above + (at(top, column.second) - above) * column.lerp,
-                        lower = below + (at(bottom, column.second) - below) * column.lerp;
-            *to = upper + (lower - upper) * rows.lerp;
+            *to = Corners{at(top, column.first), at(top, column.second), at(bottom, column.first),
+                          at(bottom, column.second)}
+                      .between(rows.lerp, column.lerp);
           }
         }
       }
@@ -190,34 +123,19 @@ BoundKernel prepare_image_gradient(TypeTag<T>, const KernelRequest& r) {
         const auto* dy = a.input<float>(0);
         const auto* box_image = a.input<int32_t>(2);
         T* dx = a.output<T>();
-        crops.check_images(box_image);
-        std::fill_n(dx, crops.image_elements(), T(0));
-        crops.for_each(a.input<float>(1), [&](int64_t b, int64_t, int64_t, std::optional<float> y,
-                                              std::optional<float> x, int64_t from) {
-          if (!y || !x) return;
-          const Between rows(*y, crops.is_nearest), columns(*x, crops.is_nearest);
-          const auto add = [&](int64_t row, int64_t column, float weight) {
-            T* to = dx + crops.pixel(box_image[b], row, column);
-            for (int64_t c = 0; c < crops.channels; ++c)
-              to[c] = T(C(to[c]) + C(weight * dy[from + c]));
-          };
-          add(rows.first, columns.first, (1 - rows.lerp) * (1 - columns.lerp));
-          if (crops.is_nearest) return;
-          add(rows.first, columns.second, (1 - rows.lerp) * columns.lerp);
-          add(rows.second, columns.first, rows.lerp * (1 - columns.lerp));
-          add(rows.second, columns.second, rows.lerp * columns.lerp);
-        });
+        check_images(crops, box_image);
+        std::fill_n(dx, crops.image_pixels() * crops.channels, T(0));
+        for_each_inside(crops, a.input<float>(1),
+                        [&](int64_t b, int64_t, int64_t, const Around& around, int64_t from) {
+                          for (int corner = 0; corner < (crops.is_nearest ? 1 : 4); ++corner) {
+                            T* to = dx + crops.pixel(box_image[b], around.row(corner),
+                                                     around.column(corner));
+                            const float weight = around.weight(corner);
+                            for (int64_t c = 0; c < crops.channels; ++c)
+                              to[c] = T(C(to[c]) + C(weight * dy[from + c]));
+                          }
+                        });
       });
-}
-
-// Adds, in pixels, how far the place of crop pixel i of n moves with the begin and the end of the
-// box.
-void add_to_edges(int64_t i, int64_t n, int64_t pixels, float dplace, float* begin, float* end) {
-  const auto last = static_cast<float>(pixels - 1);
-  const float by_end =
-      n > 1 ? static_cast<float>(i) * (last / static_cast<float>(n - 1)) : 0.5F * last;
-  *begin += dplace * (last - by_end);
-  *end += dplace * by_end;
 }
 
 template <class T>
@@ -228,30 +146,25 @@ BoundKernel prepare_box_gradient(TypeTag<T>, const KernelRequest& r) {
     const T* image = a.input<T>(1);
     const auto* box_image = a.input<int32_t>(3);
     float* dboxes = a.output<float>();
-    crops.check_images(box_image);
+    check_images(crops, box_image);
     std::fill_n(dboxes, crops.boxes * 4, 0.0F);
-    crops.for_each(a.input<float>(2), [&](int64_t b, int64_t i, int64_t j, std::optional<float> y,
-                                          std::optional<float> x, int64_t from) {
-      if (!y || !x) return;
-      const Between rows(*y, false), columns(*x, false);
-      float down = 0, right = 0;  // gradients with respect to y and x
-      for (int64_t c = 0; c < crops.channels; ++c) {
-        const auto at = [&](int64_t row, int64_t column) {
-          return static_cast<float>(image[crops.pixel(box_image[b], row, column) + c]);
-        };
-        const float top_left = at(rows.first, columns.first),
-                    top_right = at(rows.first, columns.second),
-                    bottom_left = at(rows.second, columns.first),
-                    bottom_right = at(rows.second, columns.second);
-        down += dy[from + c] * ((1 - columns.lerp) * (bottom_left - top_left) +
-                                columns.lerp * (bottom_right - top_right));
-        right += dy[from + c] * ((1 - rows.lerp) * (top_right - top_left) +
-                                 rows.lerp * (bottom_right - bottom_left));
-      }
-      float* box = dboxes + 4 * b;
-      add_to_edges(i, crops.crop_height, crops.height, down, box, box + 2);
-      add_to_edges(j, crops.crop_width, crops.width, right, box + 1, box + 3);
-    });
+    for_each_inside(
+        crops, a.input<float>(2),
+        [&](int64_t b, int64_t i, int64_t j, const Around& around, int64_t from) {
+          float down = 0, right = 0;  // gradients with respect to y and x
+          for (int64_t c = 0; c < crops.channels; ++c) {
+            const auto at = [&](int corner) {
+              return static_cast<float>(
+                  image[crops.pixel(box_image[b], around.row(corner), around.column(corner)) + c]);
+            };
+            const Corners corners{at(0), at(1), at(2), at(3)};
+            down += dy[from + c] * corners.down(around.columns.lerp);
+            right += dy[from + c] * corners.right(around.rows.lerp);
+          }
+          float* box = dboxes + 4 * b;
+          crops.rows.add_to_edges(i, down, box[0], box[2]);
+          crops.columns.add_to_edges(j, right, box[1], box[3]);
+        });
   });
 }
 
