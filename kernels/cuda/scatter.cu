@@ -8,6 +8,7 @@
 #include "graph/op_def.h"
 #include "kernels/math/segment_combiners.h"
 #include "kernels/scatter_rules.h"
+#include "kernels/sparse/dense_form.h"
 #include "kernels/state/resource_form.h"
 
 namespace leat {
@@ -146,6 +147,31 @@ const OpKernels greatest_of_tensor{
     "TensorScatterMax", scatter_kernels<scatter::Greatest, NumberTypes>("T", tensor_plan)};
 const OpKernels add_to_other_tensor{
     "ScatterNdNonAliasingAdd", scatter_kernels<scatter::Add, NumberAndBoolTypes>("T", tensor_plan)};
+
+// ---- Elements of sparse tensors. A place that occurs twice gets the last value.
+
+ScatterPlan to_dense_plan(const KernelRequest& r) {
+  const DenseForm form(r);
+  ScatterPlan plan =
+      vectors_plan(Target::repeated, Shape{form.count, form.depth}, r.outputs[0].shape);
+  plan.indices = 0;
+  plan.base = 3;
+  plan.has_one_for_all = form.repeats;
+  return plan;
+}
+
+ScatterPlan dense_add_plan(const KernelRequest& r) {
+  check_dense_add(r);
+  ScatterPlan plan = vectors_plan(Target::copied, r.inputs[0].shape, r.inputs[3].shape);
+  plan.indices = 0;
+  plan.updates = 1;
+  plan.base = 3;
+  return plan;
+}
+
+const OpKernels sparse_to_dense{"SparseToDense", replace_kernels("T", to_dense_plan)};
+const OpKernels add_sparse_to_dense{
+    "SparseTensorDenseAdd", scatter_kernels<scatter::Add, NumberTypes>("T", dense_add_plan)};
 
 // ---- Rows of a tensor, in its memory if possible. As in TensorFlow, a number that is out of range
 // counts modulo the number of rows.

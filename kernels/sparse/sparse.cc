@@ -7,6 +7,7 @@
 #include "kernels/examples.h"
 #include "kernels/moves/strided_copy.h"
 #include "kernels/pieces.h"
+#include "kernels/sparse/dense_form.h"
 
 namespace leat {
 namespace {
@@ -15,38 +16,31 @@ namespace {
 
 template <class T, class Index>
 BoundKernel bind_dense(const KernelRequest& r) {
-  const Shape &indices = r.inputs[0].shape, &dense = r.outputs[0].shape,
-              &values = r.inputs[2].shape;
-  const int64_t count = indices.rank() == 0 ? 1 : indices[0];
-  const int depth = indices.rank() > 1 ? static_cast<int>(indices[1]) : 1;
-  check(depth == dense.rank(), "output_shape has incorrect number of elements: ", dense.rank(),
-        " should be: ", depth);
-  check(depth > 0 || count <= 1, "indices without columns name the same place ", count, " times");
-  check(values.rank() == 0 || (values.rank() == 1 && values[0] == count),
-        "sparse_values has incorrect shape ", values, ", should be [] or [", count, "]");
-  const bool validates = r.attr<bool>("validate_indices"), repeats = values.rank() == 0;
-  return BoundKernel::of(
-      [=, strides = strides_of(dense), n = dense.elements()](const Arguments& a) {
-        fill_in_pieces(a.output<T>(), n, *a.input<T>(3));
-        int64_t last = -1;
-        for (int64_t i = 0; i < count; ++i) {
-          StepEnd::pace(8);
-          int64_t at = 0;
-          for (int d = 0; d < depth; ++d) {
-            const int64_t index = a.input<Index>(0)[i * depth + d];
-            check(index >= 0 && index < dense[d], "indices[", i, "] holds ", index, " for axis ", d,
-                  ", which is out of bounds: need 0 <= index < ", dense[d]);
-            at += index * strides[d];
-          }
-          if (validates) {
-            check(at != last, "indices[", i, "] is repeated");
-            check(at > last, "indices[", i,
-                  "] is out of order. Many sparse ops require sorted indices.");
-            last = at;
-          }
-          a.output<T>()[at] = a.input<T>(2)[repeats ? 0 : i];
-        }
-      });
+  const Shape& dense = r.outputs[0].shape;
+  const auto [count, depth, repeats] = DenseForm(r);
+  const bool validates = r.attr<bool>("validate_indices");
+  return BoundKernel::of([=, count = count, depth = depth, repeats = repeats,
+                          strides = strides_of(dense), n = dense.elements()](const Arguments& a) {
+    fill_in_pieces(a.output<T>(), n, *a.input<T>(3));
+    int64_t last = -1;
+    for (int64_t i = 0; i < count; ++i) {
+      StepEnd::pace(8);
+      int64_t at = 0;
+      for (int d = 0; d < depth; ++d) {
+        const int64_t index = a.input<Index>(0)[i * depth + d];
+        check(index >= 0 && index < dense[d], "indices[", i, "] holds ", index, " for axis ", d,
+              ", which is out of bounds: need 0 <= index < ", dense[d]);
+        at += index * strides[d];
+      }
+      if (validates) {
+        check(at != last, "indices[", i, "] is repeated");
+        check(at > last, "indices[", i,
+              "] is out of order. Many sparse ops require sorted indices.");
+        last = at;
+      }
+      a.output<T>()[at] = a.input<T>(2)[repeats ? 0 : i];
+    }
+  });
 }
 
 const Op to_dense_op{{

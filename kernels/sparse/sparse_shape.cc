@@ -9,6 +9,7 @@
 #include "kernels/execute.h"
 #include "kernels/extents.h"
 #include "kernels/moves/strided_copy.h"
+#include "kernels/sparse/dense_form.h"
 #include "kernels/sparse/sparse_tensor.h"
 
 namespace leat {
@@ -156,8 +157,7 @@ template <class T, class Index>
 BoundKernel bind_dense_add(const KernelRequest& r) {
   using C = ComputeType<T>;
   const Shape &indices = r.inputs[0].shape, &dense = r.inputs[3].shape;
-  check(indices[1] == dense.rank(), "Two operands have different ranks: received: ", indices[1],
-        " and ", dense.rank());
+  check_dense_add(r);
   return BoundKernel::of([count = indices[0], rank = dense.rank(), dense,
                           strides = strides_of(dense)](const Arguments& a) {
     const Index *index = a.input<Index>(0), *shape = a.input<Index>(2);
