@@ -2,6 +2,8 @@
 // CPU's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/examples.h"
 #include "tests/cuda/host_gpu.h"
 #include "tests/kernels/agreement.h"
@@ -188,6 +190,158 @@ TEST_P(Extents, UpdatesOfRows) {
   for (const DType dtype : {f32, f64}) {
     update({n, 3}, numbers, dtype);
     update({4, n}, few, dtype);
+  }
+}
+
+TEST_P(Extents, Bincounts) {
+  const auto count = [&](const Tensor& numbers, int64_t size, DType dtype) {
+    for (const Shape& weights : {Shape{0}, numbers.shape()}) {
+      expect_agreement({.op = "Bincount",
+                        .shapes = {numbers.shape(), {}, weights},
+                        .fixed = {{0, numbers}, {1, Tensor::scalar(static_cast<int32_t>(size))}}},
+                       dtype);
+    }
+  };
+  for (const DType dtype : {f32, f64, i32, i64}) {
+    count(row_numbers(n, 5), 4, dtype);
+    count(row_numbers(9, n), n, dtype);
+  }
+  Tensor rows(i64, {n, 3});
+  for (int64_t i = 0; i < rows.elements(); ++i) rows.data<int64_t>()[i] = i * 5 % 7;
+  expect_agreement({.op = "DenseBincount",
+                    .shapes = {rows.shape(), {}, rows.shape()},
+                    .fixed = {{0, rows}, {1, Tensor::scalar<int64_t>(6)}}},
+                   f32);
+}
+
+TEST_P(Extents, SparseMatrices) {
+  Tensor places(i64, {n, 2});
+  for (int64_t i = 0; i < n; ++i) {
+    places.data<int64_t>()[2 * i] = i * 3 % 7;
+    places.data<int64_t>()[2 * i + 1] = i * 2 % 5;
+  }
+  for (const DType dtype : {f32, DType::bf16, i32}) {
+    for (const int64_t columns : {int64_t{1}, int64_t{33}}) {
+      expect_agreement({.op = "SparseTensorDenseMatMul",
+                        .shapes = {places.shape(), {n}, {2}, {5, columns}},
+                        .fixed = {{0, places}, {2, longs({7, 5})}}},
+                       dtype, 1e-3);
+    }
+    expect_agreement({.op = "SparseTensorDenseAdd",
+                      .shapes = {places.shape(), {n}, {2}, {7, 5}},
+                      .fixed = {{0, places}, {2, longs({7, 5})}}},
+                     dtype, 1e-3);
+    expect_agreement({.op = "SparseToDense",
+                      .shapes = {places.shape(), {2}, {n}, {}},
+                      .attrs = {{"validate_indices", false}},
+                      .fixed = {{0, places}, {1, longs({7, 5})}}},
+                     dtype);
+  }
+}
+
+TEST_P(Extents, Colours) {
+  for (const DType dtype : {f32, DType::f16}) {
+    expect_agreement({.op = "RGBToHSV", .shapes = {{n, 3}}, .low = 0.1, .high = 1}, dtype);
+    expect_agreement({.op = "AdjustHue",
+                      .shapes = {{1, n, 3}, {}},
+                      .fixed = {{1, Tensor::scalar(0.3F)}},
+                      .low = 0.1,
+                      .high = 1},
+                     dtype, 1e-4);
+    for (const Shape& shape : {Shape{2, 3, n, 3}, Shape{n, 2, 2, 1}, Shape{2, 3, n}})
+      expect_agreement(
+          {.op = "AdjustContrastv2", .shapes = {shape, {}}, .fixed = {{1, Tensor::scalar(1.5F)}}},
+          dtype);
+  }
+}
+
+TEST(Contrast, OfLargeImagesIsAddedUpInParts) {
+  expect_agreement({.op = "AdjustContrastv2",
+                    .shapes = {{1, 300, 310, 3}, {}},
+                    .fixed = {{1, Tensor::scalar(1.5F)}},
+                    .low = 0},
+                   f32);
+}
+
+TEST_P(Extents, Crops) {
+  const Tensor boxes = floats({3, 4}, {0.1F, 0.2F, 0.8F, 1.1F, 0, 0, 1, 1, 0.9F, 0.7F, 0.2F, 0.1F});
+  const Tensor images = ints({1, 0, 1});
+  const auto crop = [&](int32_t rows, int32_t columns, int64_t channels) {
+    const Shape image = {2, 4, 5, channels}, crops = {3, rows, columns, channels};
+    for (const char* method : {"bilinear", "nearest"}) {
+      expect_agreement({.op = "CropAndResize",
+                        .shapes = {image, {3, 4}, {3}, {2}},
+                        .attrs = {{"method", method}},
+                        .fixed = {{1, boxes}, {2, images}, {3, ints({rows, columns})}}},
+                       f32);
+      expect_agreement({.op = "CropAndResizeGradImage",
+                        .shapes = {crops, {3, 4}, {3}, {4}},
+                        .attrs = {{"method", method}, {"T", f32}},
+                        .fixed = {{1, boxes},
+                                  {2, images},
+                                  {3, ints({2, 4, 5, static_cast<int32_t>(channels)})}}},
+                       f32, 1e-4);
+    }
+    expect_agreement({.op = "CropAndResizeGradBoxes",
+                      .shapes = {crops, image, {3, 4}, {3}},
+                      .fixed = {{2, boxes}, {3, images}}},
+                     f32, 1e-3);
+  };
+  crop(2, static_cast<int32_t>(n), 2);
+  crop(3, 2, n);
+}
+
+TEST_P(Extents, Bounds) {
+  Tensor sorted(f32, {2, n});
+  for (int64_t i = 0; i < 2 * n; ++i) sorted.data<float>()[i] = static_cast<float>(i % n / 3);
+  for (const char* op : {"LowerBound", "UpperBound"}) {
+    for (const DType dtype : {f32, i64}) {
+      expect_agreement({.op = op,
+                        .shapes = {sorted.shape(), {2, 9}},
+                        .fixed = {{0, sorted}},
+                        .low = -1,
+                        .high = static_cast<double>(n)},
+                       dtype);
+      expect_agreement({.op = op,
+                        .shapes = {{2, 3}, {2, n}},
+                        .fixed = {{0, floats({2, 3}, {-1, 0, 1, 0, 0, 2})}}},
+                       dtype);
+    }
+  }
+}
+
+// A GPU cannot report numbers that name nothing: they change nothing, and no memory beyond the
+// tensors is touched.
+TEST(NumbersOutOfRange, AreLeftOut) {
+  const auto expect = [](const char* op, const std::vector<Tensor>& inputs, const AttrMap& attrs,
+                         const Tensor& expected) {
+    expect_equal(run_op(op, inputs, attrs, host_gpu(), exactly())[0], expected, 0, op);
+  };
+  expect("Bincount", {ints({-1, 2, 1, -70000}), Tensor::scalar(3), ints({})}, {}, ints({0, 1, 1}));
+  expect("Bincount", {ints({-1, 2, 5}), Tensor::scalar(3), floats({1, 2, 3})}, {},
+         floats({0, 0, 2}));
+  expect("SparseToDense",
+         {ints({3, 2}, {0, 2, 1, 0, -1, 1}), ints({2, 2}), floats({5, 6, 7}), Tensor::scalar(1.0F)},
+         {}, floats({2, 2}, {1, 1, 6, 1}));
+  expect("SparseTensorDenseAdd",
+         {longs({3, 2}, {0, 2, 1, 0, -1, 1}), floats({5, 6, 7}), longs({2, 2}),
+          floats({2, 2}, {1, 1, 1, 1})},
+         {}, floats({2, 2}, {1, 1, 7, 1}));
+  expect("SparseTensorDenseMatMul",
+         {longs({3, 2}, {0, 2, 1, 0, -1, 1}), floats({5, 6, 7}), longs({2, 2}),
+          floats({2, 1}, {1, 2})},
+         {}, floats({2, 1}, {0, 6}));
+  const Tensor image = floats({1, 2, 1, 1}, {1, 2}),
+               boxes = floats({2, 4}, {0, 0, 1, 0, 0, 0, 1, 0});
+  for (const int32_t wrong : {-1, 1}) {
+    expect("CropAndResize", {image, boxes, ints({wrong, 0}), ints({2, 1})},
+           {{"extrapolation_value", 9.0F}}, floats({2, 2, 1, 1}, {9, 9, 1, 2}));
+    const Tensor dy = floats({2, 2, 1, 1}, {5, 6, 7, 8});
+    expect("CropAndResizeGradImage", {dy, boxes, ints({wrong, 0}), ints({1, 2, 1, 1})},
+           {{"T", f32}}, floats({1, 2, 1, 1}, {7, 8}));
+    expect("CropAndResizeGradBoxes", {dy, image, boxes, ints({wrong, 0})}, {},
+           run_op("CropAndResizeGradBoxes",
+                  {floats({2, 2, 1, 1}, {0, 0, 7, 8}), image, boxes, ints({0, 0})})[0]);
   }
 }
 

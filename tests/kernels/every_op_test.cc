@@ -270,10 +270,12 @@ TEST(EveryOp, EveryDtypeAgreesWithAWiderDtype) {
         if (is_complex(dtype) && not_compared_as_complex.contains(op->name)) continue;
         const std::string what = concat(op->name, " of ", dtype);
         try {
+          const std::vector<Tensor> of_wide = inputs_of(row, wide);
           std::vector<Tensor> inputs = inputs_of(row, dtype), wide_inputs;
           for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
             const auto fixed = row.fixed.find(i);
-            const bool keeps_dtype = fixed != row.fixed.end() && fixed->second.dtype() != f32;
+            const bool keeps_dtype = of_wide[i].dtype() != wide ||
+                                     (fixed != row.fixed.end() && fixed->second.dtype() != f32);
             if (inputs[i].dtype() == DType::complex64) inputs[i] = with_imaginary_parts(inputs[i]);
             wide_inputs.push_back(keeps_dtype ? inputs[i] : converted(inputs[i], wide));
           }

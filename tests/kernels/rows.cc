@@ -27,6 +27,16 @@ class Numbers {
   uint64_t state_ = 20250101;
 };
 
+// The dtype of an input: `dtype`, unless the op's schema says float or another floating-point type.
+DType input_dtype(const Row& row, int input, DType dtype) {
+  const std::vector<ArgDef>& inputs = op_named(row.op).schema.inputs;
+  for (int i = 0; i < static_cast<int>(inputs.size()) && !inputs[i].is_list(); ++i) {
+    if (i == input && inputs[i].dtype != DType::invalid && is_floating(inputs[i].dtype))
+      return inputs[i].dtype;
+  }
+  return dtype;
+}
+
 bool is_unsigned(DType dtype) {
   return dtype == u8 || dtype == u16 || dtype == u32 || dtype == u64;
 }
@@ -51,10 +61,11 @@ std::vector<Row> rows_for(const OpDef& op) {
   return {{.op = op.name, .shapes = std::vector<Shape>(num_inputs, {3, 4})}};
 }
 
-std::vector<Tensor> inputs_of(const Row& row, DType dtype) {
+std::vector<Tensor> inputs_of(const Row& row, DType requested) {
   Numbers numbers;
   std::vector<Tensor> inputs;
   for (int i = 0; i < static_cast<int>(row.shapes.size()); ++i) {
+    const DType dtype = input_dtype(row, i, requested);
     const auto fixed = row.fixed.find(i);
     if (fixed != row.fixed.end()) {
       const Tensor& value = fixed->second;

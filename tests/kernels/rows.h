@@ -30,7 +30,8 @@ struct Row {
 // or two tensors of type T and nothing else. Empty if it needs a row and has none.
 std::vector<Row> rows_for(const OpDef& op);
 
-// The inputs of a call by this row, in `dtype`. The same for equal rows on every machine.
-std::vector<Tensor> inputs_of(const Row& row, DType dtype);
+// The inputs of a call by this row, in `requested` unless the op has another for them. The same for
+// equal rows on every machine.
+std::vector<Tensor> inputs_of(const Row& row, DType requested);
 
 }  // namespace leat

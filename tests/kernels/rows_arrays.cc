@@ -2,6 +2,45 @@
 #include "tests/kernels/row_tables.h"
 
 namespace leat {
+namespace {
+
+// Boxes within an image, beyond it, turned round, of no size, and one whose edge is the image's.
+Tensor boxes() {
+  return floats({5, 4}, {0.1F,  0.2F, 0.8F, 0.9F, -0.5F, -0.3F, 1.2F, 0.7F, 0.9F, 0.8F,
+                         0.05F, 0.1F, 0.5F, 0.5F, 0.5F,  0.5F,  0,    0,    1,    1});
+}
+Tensor images_of_boxes() { return ints({1, 0, 1, 1, 0}); }
+
+Row crop_row(const std::string& method) {
+  return {.op = "CropAndResize",
+          .shapes = {{2, 5, 6, 3}, {5, 4}, {5}, {2}},
+          .attrs = {{"method", method}, {"extrapolation_value", 0.5F}},
+          .fixed = {{1, boxes()}, {2, images_of_boxes()}, {3, ints({4, 3})}}};
+}
+
+// Pixels of crops at the very edge of the image: rounded in another way they lie outside.
+Row edge_row() {
+  std::vector<double> edges;
+  for (int i = 0; i < 60; ++i) {
+    const float begin = -static_cast<float>(i) / 7, end = 1 + static_cast<float>(i % 11) / 3;
+    edges.insert(edges.end(), {begin, begin, end, end});
+  }
+  return {.op = "CropAndResize",
+          .shapes = {{1, 7, 11, 1}, {60, 4}, {60}, {2}},
+          .attrs = {{"extrapolation_value", 100.0F}},
+          .fixed = {{1, from_doubles(f32, {60, 4}, edges)},
+                    {2, from_doubles(i32, {60}, std::vector<double>(60))},
+                    {3, ints({29, 31})}}};
+}
+
+Row crop_gradient_row(const std::string& method, DType dtype) {
+  return {.op = "CropAndResizeGradImage",
+          .shapes = {{5, 4, 3, 3}, {5, 4}, {5}, {4}},
+          .attrs = {{"method", method}, {"T", dtype}},
+          .fixed = {{1, boxes()}, {2, images_of_boxes()}, {3, ints({2, 5, 6, 3})}}};
+}
+
+}  // namespace
 
 std::vector<Row> array_rows() {
   const Shape matrix = {3, 4};
@@ -36,6 +75,36 @@ std::vector<Row> array_rows() {
        .fixed = {{1, ints({3, 4})}}},
       {.op = "RGBToHSV", .shapes = {{4, 3}}, .low = 0.2, .high = 1},
       {.op = "HSVToRGB", .shapes = {{4, 3}}, .low = 0, .high = 1},
+      {.op = "AdjustHue",
+       .shapes = {{2, 5, 7, 3}, {}},
+       .fixed = {{1, Tensor::scalar(-0.4F)}},
+       .low = 0,
+       .high = 1},
+      {.op = "AdjustSaturation",
+       .shapes = {{2, 5, 7, 3}, {}},
+       .fixed = {{1, Tensor::scalar(1.5F)}},
+       .low = 0,
+       .high = 1},
+      {.op = "AdjustContrastv2",
+       .shapes = {{2, 5, 7, 3}, {}},
+       .fixed = {{1, Tensor::scalar(1.5F)}}},
+      {.op = "AdjustContrastv2",
+       .shapes = {{2, 40, 30, 2}, {}},
+       .fixed = {{1, Tensor::scalar(-2.0F)}},
+       .low = 0},
+      crop_row("bilinear"),
+      crop_row("nearest"),
+      edge_row(),
+      {.op = "CropAndResize",  // one pixel each: its middle
+       .shapes = {{2, 5, 6, 3}, {5, 4}, {5}, {2}},
+       .fixed = {{1, boxes()}, {2, images_of_boxes()}, {3, ints({1, 1})}}},
+      crop_gradient_row("bilinear", f32),
+      crop_gradient_row("bilinear", f64),
+      crop_gradient_row("bilinear", DType::f16),
+      crop_gradient_row("nearest", f32),
+      {.op = "CropAndResizeGradBoxes",
+       .shapes = {{5, 4, 3, 3}, {2, 5, 6, 3}, {5, 4}, {5}},
+       .fixed = {{2, boxes()}, {3, images_of_boxes()}}},
       // ---- shapes, parts of tensors ----
       {.op = "Reshape", .shapes = {matrix, {2}}, .fixed = {{1, ints({6, -1})}}},
       {.op = "ExpandDims", .shapes = {matrix, {}}, .fixed = {{1, Tensor::scalar(1)}}},
@@ -149,6 +218,31 @@ std::vector<Row> array_rows() {
        .fixed = {{1, ints({1, -6})}, {2, ints({0, 1})}}},
       {.op = "LinSpace", .shapes = {{}, {}, {}}, .fixed = {{2, Tensor::scalar(5)}}},
       {.op = "Cross", .shapes = {{2, 3}, {2, 3}}},
+      {.op = "LowerBound",
+       .shapes = {{2, 5}, {2, 3}},
+       .fixed = {{0, floats({2, 5}, {0, 1, 1, 2, 7, 1, 1, 1, 1, 1})},
+                 {1, floats({2, 3}, {1, 7, 8, 0, 1, 2})}}},
+      {.op = "UpperBound",
+       .shapes = {{2, 5}, {2, 3}},
+       .attrs = {{"out_type", i64}},
+       .fixed = {{0, floats({2, 5}, {0, 1, 1, 2, 7, 1, 1, 1, 1, 1})},
+                 {1, floats({2, 3}, {1, 7, 8, 0, 1, 2})}}},
+      {.op = "Bincount",
+       .shapes = {{7}, {}, {7}},
+       .fixed = {{0, ints({1, 3, 1, 9, 0, 3, 1})}, {1, Tensor::scalar(5)}}},
+      {.op = "Bincount",
+       .shapes = {{7}, {}, {0}},
+       .fixed = {{0, ints({1, 3, 1, 9, 0, 3, 1})}, {1, Tensor::scalar(5)}}},
+      {.op = "DenseBincount",
+       .shapes = {{2, 4}, {}, {2, 4}},
+       .fixed = {{0, longs({2, 4}, {1, 3, 1, 9, 0, 3, 1, 0})}, {1, Tensor::scalar<int64_t>(4)}}},
+      {.op = "DenseBincount",
+       .shapes = {{2, 4}, {}, {0}},
+       .fixed = {{0, ints({2, 4}, {1, 3, 1, 9, 0, 3, 1, 0})}, {1, Tensor::scalar(4)}}},
+      {.op = "DenseBincount",
+       .shapes = {{2, 4}, {}, {2, 4}},
+       .attrs = {{"binary_output", true}},
+       .fixed = {{0, ints({2, 4}, {1, 3, 1, 9, 0, 3, 1, 0})}, {1, Tensor::scalar(4)}}},
       {.op = "TensorScatterUpdate",
        .shapes = {matrix, {2, 1}, {2, 4}},
        .fixed = {{1, ints({2, 1}, {2, 0})}}},

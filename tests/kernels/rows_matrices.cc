@@ -48,6 +48,15 @@ std::vector<Row> matrix_and_sparse_rows() {
       {.op = "SparseToDense",
        .shapes = {{3, 2}, {2}, {3}, {}},
        .fixed = {{0, ints({3, 2}, {0, 1, 1, 0, 1, 2})}, {1, ints({2, 3})}}},
+      {.op = "SparseToDense",  // the last value of a place counts
+       .shapes = {{4}, {1}, {4}, {}},
+       .attrs = {{"validate_indices", false}},
+       .fixed = {{0, longs({2, 0, 2, 1})}, {1, longs({5})}},
+       .no_gradient = {2, 3}},
+      {.op = "SparseToDense",  // one value for all places
+       .shapes = {{3, 2}, {2}, {}, {}},
+       .fixed = {{0, ints({3, 2}, {0, 1, 1, 0, 1, 2})}, {1, ints({2, 3})}},
+       .no_gradient = {2, 3}},
       {.op = "SparseReorder",
        .shapes = {{3, 2}, {3}, {2}},
        .fixed = {{0, longs({3, 2}, {1, 2, 0, 1, 1, 0})}, {2, longs({2, 3})}},
