@@ -1,6 +1,6 @@
 // The scalar maths of ops that go element by element: what their kernels apply to one element, and
-// what a GPU's kernel for `_Fused` applies to many of them in turn (kernels/cuda/fused.cu). See
-// kernels/elementwise.h for what a functor is.
+// what a GPU's kernel for `_Fused` applies to many of them in turn (kernels/cuda/fused/fused.cu).
+// See kernels/elementwise.h for what a functor is.
 #pragma once
 
 #include "kernels/elementwise_ops.h"

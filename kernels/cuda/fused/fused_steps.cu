@@ -1,4 +1,4 @@
-#include "kernels/cuda/fused_steps.cuh"
+#include "kernels/cuda/fused/fused_steps.cuh"
 
 #include <limits>
 #include <type_traits>

@@ -8,7 +8,7 @@
 
 #include "core/kernel.h"
 #include "graph/fused.h"
-#include "kernels/cuda/fused_steps.cuh"
+#include "kernels/cuda/fused/fused_steps.cuh"
 
 namespace leat {
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/fused_group.cuh"
+#include "kernels/cuda/fused/fused_group.cuh"
 
 #include <algorithm>
 #include <map>
