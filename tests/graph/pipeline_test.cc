@@ -51,10 +51,10 @@ TEST(Pipeline, TrainingStepHasTwoPartsAndThreeEdges) {
 
   const PartitionedGraph out = run_pipeline(graph, options);
 
-  EXPECT_EQ(passes, (std::vector<std::string>{"prune", "structure_loops", "split_identity_n",
-                                              "infer", "read_late", "simplify", "place",
-                                              "lower_collectives", "simplify_placed",
-                                              "spread_loops", "fuse", "partition", "partition"}));
+  EXPECT_EQ(passes,
+            (std::vector<std::string>{"prune", "structure_loops", "split_identity_n", "infer",
+                                      "read_late", "simplify", "place", "simplify_placed",
+                                      "spread_loops", "fuse", "partition", "partition"}));
   const DumpOptions plain = {.devices = false, .attrs = false};
   ASSERT_EQ(out.partitions.size(), 2u);
   EXPECT_EQ(dump(out.partitions.at("/job:ps/task:0/device:CPU:0"), plain),
@@ -163,9 +163,9 @@ TEST(Pipeline, ListsItsPasses) {
   for (const Pass& pass : pipeline()) names.push_back(pass.name);
   EXPECT_EQ(names, (std::vector<std::string_view>{
                        "connect", "prune", "defer", "structure_loops", "split_identity_n", "infer",
-                       "expand_collectives", "read_late", "simplify", "place", "simplify_placed",
-                       "mixed_precision", "spread_loops", "fuse_attention", "fuse", "recompute",
-                       "partition"}));
+                       "expand_collectives", "read_late", "simplify", "place", "lower_collectives",
+                       "simplify_placed", "mixed_precision", "spread_loops", "fuse_attention",
+                       "fuse", "recompute", "partition"}));
 }
 
 TEST(Pipeline, MergesEqualNodesPlacedOnTheSameDevice) {
