@@ -100,6 +100,7 @@ class RendezvousRouter::State {
     std::function<void()> ready;
   };
 
+  void tell_who_came(int64_t step, const Routes& routes, const Status& status);
   void end_meetings();
   Status why_never(const TaskName& task) const;
   std::shared_ptr<const Routes> routes_of(const Edges& edges);
@@ -196,8 +197,26 @@ std::shared_ptr<Rendezvous> RendezvousRouter::State::open(int64_t step, const Ed
     rendezvous->receive(routes->peer_index(value.from), value.edge, std::move(value.tensor),
                         value.is_dead);
   }
-  if (!status.is_ok()) rendezvous->abort(status);
+  if (!status.is_ok()) {
+    rendezvous->abort(status);
+    tell_who_came(step, *routes, status);
+  }
   return rendezvous;
+}
+
+// A peer that was not there when the step began may have come since: connected() told it nothing,
+// because the step had not failed yet.
+void RendezvousRouter::State::tell_who_came(int64_t step, const Routes& routes,
+                                            const Status& status) {
+  std::vector<std::shared_ptr<Channel>> to_tell;
+  {
+    std::lock_guard lock(mutex_);
+    for (const TaskName& peer : routes.peers) {
+      const auto found = peers_.find(peer);
+      if (found != peers_.end() && found->second.channel) to_tell.push_back(found->second.channel);
+    }
+  }
+  for (const auto& channel : to_tell) channel->abort(step, status);
 }
 
 void RendezvousRouter::State::close(int64_t step) {
