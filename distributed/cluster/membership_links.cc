@@ -352,6 +352,8 @@ void Membership::State::share_memory(const std::shared_ptr<Link>& link,
 void Membership::State::connected(const std::shared_ptr<Link>& link, const Hello& hello) {
   const auto channel = link->channel.lock();
   if (!channel) return;
+  const std::lock_guard in_order(link->order);
+  if (link->has_ended) return;
   Peer& peer = *link->peer;
   channel->admit(hello.from.incarnation, hello.window);
   {
@@ -364,6 +366,7 @@ void Membership::State::connected(const std::shared_ptr<Link>& link, const Hello
     link->is_connected = true;
   }
   listener_->connected(peer.task, hello.from.incarnation, channel);
+  if (link->has_ended) return;
   std::unique_lock lock(mutex_);
   peer.is_attempting = false;
   peer.waiting_since.reset();
@@ -373,7 +376,9 @@ void Membership::State::connected(const std::shared_ptr<Link>& link, const Hello
 void Membership::State::ended(const std::shared_ptr<Link>& link, const Status& status,
                               RpcCause cause) {
   const auto channel = link->channel.lock();
-  std::shared_ptr<Channel> kept;  // the last handle goes outside the lock
+  std::shared_ptr<Channel> kept;  // the last handle goes outside the locks
+  const std::lock_guard in_order(link->order);
+  link->has_ended = true;
   std::unique_lock lock(mutex_);
   if (auto found = unknown_.find(channel.get()); found != unknown_.end()) {
     kept = std::move(found->second.first);

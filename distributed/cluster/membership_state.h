@@ -82,6 +82,10 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
     Peer* peer = nullptr;                        // null until an accepted stream says hello
     TaskName task;                               // the peer's
     bool is_connected = false;
+    // Its beginning and its end are told in this order, each as a whole: a link may break while its
+    // beginning is told. Taken before mutex_, and again by an end within the beginning.
+    std::recursive_mutex order;
+    bool has_ended = false;          // guarded by `order`
     std::vector<std::string> names;  // in the certificate of the task that dialled us
   };
 
