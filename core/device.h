@@ -9,8 +9,8 @@
 
 #include "core/device_name.h"
 #include "core/error.h"
+#include "core/execution/thread_pool.h"
 #include "core/tensor.h"
-#include "core/work/thread_pool.h"
 
 namespace leat {
 

@@ -50,8 +50,8 @@ struct Arguments {
 
 // May throw leat::Error only for errors in the data (a label out of range). Allocates nothing and
 // blocks on nothing. On a GPU it only enqueues, and the same for the same arguments at every run,
-// because the runtime may record that and repeat it without a call (core/work/work_recorder.h):
-// state that changes from run to run lies in the GPU's memory.
+// because the runtime may record that and repeat it without a call
+// (core/execution/work_recorder.h): state that changes from run to run lies in the GPU's memory.
 using KernelFunction = void (*)(const void* bound, const Arguments& arguments);
 
 // A tensor as known when a kernel is prepared: its complete shape, and its elements if it is

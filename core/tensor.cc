@@ -8,11 +8,11 @@
 #include <ostream>
 
 #include "core/byte_size.h"
+#include "core/execution/step_end.h"
 #include "core/memory/block_memory.h"
 #include "core/memory/promised_memory.h"
 #include "core/variant.h"
 #include "core/visit_dtype.h"
-#include "core/work/step_end.h"
 
 namespace leat {
 namespace {

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/execution/thread_pool.h"
+#include "core/execution/work_source.h"
 #include "core/file_roots.h"
 #include "core/memory/block_memory.h"
 #include "core/memory/malloc_heap.h"
 #include "core/memory/memory_limit.h"
-#include "core/work/thread_pool.h"
-#include "core/work/work_source.h"
 #include "distributed/cluster/exposure.h"
 #include "distributed/cluster/identity.h"
 #include "distributed/cluster/membership.h"

@@ -1,9 +1,9 @@
 // Kernels that wait: for the disk, or for others.
 #pragma once
 
+#include "core/execution/blocking_work.h"
+#include "core/execution/step_end.h"
 #include "core/kernel.h"
-#include "core/work/blocking_work.h"
-#include "core/work/step_end.h"
 
 namespace leat {
 

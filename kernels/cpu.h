@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "core/execution/thread_pool.h"
 #include "core/kernel.h"
-#include "core/work/thread_pool.h"
 #include "kernels/cpu_isa.h"
 #include "kernels/moves/moved_elements.h"
 #include "kernels/types.h"

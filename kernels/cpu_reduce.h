@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/execution/step_end.h"
 #include "core/kernel.h"
-#include "core/work/step_end.h"
 #include "kernels/cpu_loops.h"
 #include "kernels/reduction_plan.h"
 

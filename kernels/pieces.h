@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 
 namespace leat {
 

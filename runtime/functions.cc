@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/execution/step_end.h"
+#include "core/execution/thread_pool.h"
 #include "core/state/resource.h"
 #include "core/state/variable.h"
-#include "core/work/step_end.h"
-#include "core/work/thread_pool.h"
 #include "graph/import/graph_def.h"
 #include "graph/passes/pipeline.h"
 #include "runtime/local_rendezvous.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/work/thread_pool.h"
+#include "core/execution/thread_pool.h"
 #include "graph/host_values.h"
 #include "runtime/node_error.h"
 #include "runtime/pinned_loop.h"

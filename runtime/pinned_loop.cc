@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/execution/step_end.h"
 #include "core/flush_denormals.h"
 #include "core/sole_handle.h"
-#include "core/work/step_end.h"
 
 namespace leat {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/execution/thread_pool.h"
 #include "core/flush_denormals.h"
 #include "core/function.h"
 #include "core/memory/memory_owner.h"
-#include "core/work/thread_pool.h"
 #include "runtime/functions.h"
 #include "runtime/loop.h"
 #include "runtime/node_error.h"

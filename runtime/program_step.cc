@@ -2,7 +2,7 @@
 // "Life of a step" in program.h has the order; program_items.cc has what each kind of item does.
 #include <algorithm>
 
-#include "core/work/thread_pool.h"
+#include "core/execution/thread_pool.h"
 #include "runtime/lent_thread.h"
 #include "runtime/loop.h"
 #include "runtime/node_error.h"

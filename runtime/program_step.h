@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "core/execution/step_end.h"
+#include "core/execution/work_source.h"
 #include "core/rendezvous.h"
-#include "core/work/step_end.h"
-#include "core/work/work_source.h"
 #include "runtime/program.h"
 
 namespace leat {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <iomanip>
 
-#include "core/work/thread_pool.h"
+#include "core/execution/thread_pool.h"
 #include "distributed/random_id.h"
 
 namespace leat {

@@ -5,9 +5,9 @@
 #include <map>
 #include <string>
 
+#include "core/execution/thread_pool.h"
+#include "core/execution/work_source.h"
 #include "core/utf8.h"
-#include "core/work/thread_pool.h"
-#include "core/work/work_source.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/master/master.h"
 #include "distributed/proto/master.pb.h"

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <iostream>
 
+#include "core/execution/thread_pool.h"
+#include "core/execution/work_source.h"
 #include "core/memory/lasting_memory.h"
-#include "core/work/thread_pool.h"
-#include "core/work/work_source.h"
 #include "graph/import/graph_def.h"
 #include "graph/passes/placer.h"
 

@@ -1,8 +1,8 @@
 // The steps of a session, and its callables: from a client's request to a ClusterStep.
 #include "distributed/master/master_session.h"
 
-#include "core/work/thread_pool.h"
-#include "core/work/work_source.h"
+#include "core/execution/thread_pool.h"
+#include "core/execution/work_source.h"
 #include "graph/endpoint.h"
 #include "graph/import/graph_def.h"
 

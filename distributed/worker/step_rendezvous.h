@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/execution/work_source.h"
 #include "core/rendezvous.h"
-#include "core/work/work_source.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/wire/channel.h"
 #include "graph/passes/pipeline.h"

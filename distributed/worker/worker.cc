@@ -10,11 +10,11 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/execution/thread_pool.h"
+#include "core/execution/work_source.h"
 #include "core/memory/block_memory.h"
 #include "core/memory/lasting_memory.h"
 #include "core/memory/malloc_heap.h"
-#include "core/work/thread_pool.h"
-#include "core/work/work_source.h"
 #include "distributed/cluster/identity.h"
 #include "distributed/random_id.h"
 #include "distributed/request_memory.h"

@@ -2,9 +2,9 @@
 
 #include <map>
 
+#include "core/execution/thread_pool.h"
+#include "core/execution/work_source.h"
 #include "core/memory/lasting_memory.h"
-#include "core/work/thread_pool.h"
-#include "core/work/work_source.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/rpc_status.h"
 #include "distributed/worker/worker.h"

@@ -9,7 +9,7 @@
 #include <new>
 
 #include "core/error.h"
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/formats/bmp_file.h"
 
 namespace leat {

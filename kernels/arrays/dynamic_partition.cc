@@ -2,7 +2,7 @@
 #include <cstring>
 #include <unordered_set>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,7 +1,7 @@
 // MirrorPad: a border that mirrors the tensor, and its gradient, which folds a border back.
 #include "kernels/arrays/mirror_pad.h"
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

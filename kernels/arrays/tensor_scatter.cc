@@ -1,6 +1,6 @@
 // TensorScatterUpdate, Add, Sub, Min and Max: a tensor with slices changed at the positions of
 // index vectors.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,5 +1,5 @@
 // UnravelIndex: converts indices in row-major order to coordinates.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

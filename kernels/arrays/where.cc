@@ -1,6 +1,6 @@
 // Where: the positions of true elements. Their number depends on the data, so it runs between
 // segments.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

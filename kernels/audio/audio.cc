@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/formats/summary.h"
 #include "graph/formats/wav_file.h"
 #include "graph/gradient.h"

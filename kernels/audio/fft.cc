@@ -5,7 +5,7 @@
 #include <numbers>
 #include <utility>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "kernels/audio/fft_lanes.h"
 
 namespace leat {

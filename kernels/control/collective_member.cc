@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/work/blocking_work.h"
+#include "core/execution/blocking_work.h"
 
 namespace leat {
 

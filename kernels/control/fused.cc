@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/fused.h"
 #include "graph/shape_inference.h"
 #include "kernels/control/fused_tiles.h"

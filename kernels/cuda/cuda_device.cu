@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/execution/work_clock.h"
 #include "core/memory/memory_owner.h"
 #include "core/memory/pinned_memory.h"
-#include "core/work/work_clock.h"
 #include "kernels/cuda/block_pool.cuh"
 #include "kernels/cuda/cuda_events.cuh"
 #include "kernels/cuda/recording.cuh"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/device.h"
-#include "core/work/work_clock.h"
+#include "core/execution/work_clock.h"
 #include "kernels/cuda/cuda_device.cuh"
 
 namespace leat::cuda {

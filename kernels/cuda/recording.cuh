@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/work/work_recorder.h"
+#include "core/execution/work_recorder.h"
 #include "kernels/cuda/cuda_device.cuh"
 
 namespace leat::cuda {

@@ -4,8 +4,8 @@
 #include <map>
 #include <random>
 
-#include "core/work/blocking_work.h"
-#include "core/work/step_end.h"
+#include "core/execution/blocking_work.h"
+#include "core/execution/step_end.h"
 
 namespace leat {
 namespace {

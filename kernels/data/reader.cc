@@ -1,6 +1,6 @@
 #include "kernels/data/reader.h"
 
-#include "core/work/blocking_work.h"
+#include "core/execution/blocking_work.h"
 
 namespace leat {
 

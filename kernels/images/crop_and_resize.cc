@@ -2,7 +2,7 @@
 // boxes.
 #include <vector>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "kernels/cpu.h"
 #include "kernels/images/crop_places.h"
 

@@ -1,5 +1,5 @@
 // ExtractImagePatches: the windows over images as the channels of an image.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

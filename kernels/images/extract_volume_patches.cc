@@ -1,7 +1,7 @@
 // ExtractVolumePatches: the windows over volumes as the channels of a volume.
 #include <array>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/ops/raw.h"

@@ -1,6 +1,6 @@
 // ResizeBilinear, ResizeBicubic and ResizeNearestNeighbor with their gradients, and ResizeArea:
 // every output pixel is a weighted sum of input pixels, its taps, along either axis.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

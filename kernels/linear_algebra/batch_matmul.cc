@@ -1,5 +1,5 @@
 // BatchMatMul, V2 and V3: a product of matrices for every index of the leading axes.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "kernels/onednn.h"
 
 namespace leat {

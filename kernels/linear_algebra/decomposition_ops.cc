@@ -2,7 +2,7 @@
 // squares. Computes in double precision.
 #include <numeric>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,6 +1,6 @@
 #include "kernels/linear_algebra/dense.h"
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "kernels/cpu_isa.h"
 
 namespace leat {

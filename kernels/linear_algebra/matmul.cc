@@ -2,7 +2,7 @@
 // Matrix products. f32 uses oneDNN's sgemm (sgemm.cc), products with few rows or columns the loops
 // of narrow_matmul.cc. Vectors and other types have loops here.
 #include "kernels/linear_algebra/matmul.h"
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

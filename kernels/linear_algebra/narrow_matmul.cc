@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "kernels/cpu.h"
 
 namespace leat {

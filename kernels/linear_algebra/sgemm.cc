@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/work/step_end.h"
-#include "core/work/thread_pool.h"
+#include "core/execution/step_end.h"
+#include "core/execution/thread_pool.h"
 #include "kernels/cpu_isa.h"
 
 namespace leat {

@@ -1,5 +1,5 @@
 // Bincount, DenseBincount, SparseBincount and RaggedBincount: histograms of small integers.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

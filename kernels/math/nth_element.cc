@@ -1,7 +1,7 @@
 // NthElement: the n-th smallest (or largest) entry of each row.
 #include <algorithm>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

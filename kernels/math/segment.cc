@@ -1,6 +1,6 @@
 // Combine rows with equal ids: SegmentSum, Mean, Prod, Min and Max, whose sorted ids determine the
 // number of output rows, and UnsortedSegmentSum, Prod, Min and Max, which take it as an input.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

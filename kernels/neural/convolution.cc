@@ -1,7 +1,7 @@
 // Chooses the kernel of a convolution; has the loops for f64 and int32.
 #include "kernels/neural/convolution.h"
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "kernels/cpu.h"
 #include "kernels/types.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "kernels/cpu.h"
 #include "kernels/neural/onednn_convolution.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "kernels/cpu.h"
 #include "kernels/neural/convolution.h"
 

@@ -1,7 +1,7 @@
 // Dilation2D, grayscale morphology, and its two gradients.
 #include <limits>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,7 +1,7 @@
 // InTopKV2: is the true class among the k most probable ones?
 #include <cmath>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

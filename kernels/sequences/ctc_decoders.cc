@@ -2,7 +2,7 @@
 #include <deque>
 #include <map>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"

@@ -3,7 +3,7 @@
 // (frontends/cpp/nn/recurrent.cc), without the loop.
 #include "kernels/sequences/gru_layer.h"
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "kernels/examples.h"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "kernels/examples.h"

@@ -1,7 +1,7 @@
 // leat: fast-math-loops
 // All steps of a recurrent network with long short-term memory: BlockLSTM, BlockLSTMV2 and their
 // gradients. x is [time, batch, inputs].
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "kernels/examples.h"

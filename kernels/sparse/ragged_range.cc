@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/shape_inference.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"

@@ -1,5 +1,5 @@
 // Sparse matrices as indices, values and a dense shape: SparseToDense, SparseTensorDenseMatMul.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

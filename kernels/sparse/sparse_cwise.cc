@@ -1,6 +1,6 @@
 // A sparse tensor with a dense one that is broadcast to it, at the positions of the entries:
 // SparseDenseCwiseAdd, Mul and Div.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,6 +1,6 @@
 // Two sparse tensors entry by entry: SparseAdd with its gradient, SparseSparseMaximum and Minimum.
 // Both have their entries in row-major order, so a single pass merges them.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,5 +1,5 @@
 // Join and split sparse tensors: SparseConcat, SparseSlice with its gradient, SparseSplit.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

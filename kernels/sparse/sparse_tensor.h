@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/execution/step_end.h"
 #include "core/tensor.h"
-#include "core/work/step_end.h"
 #include "graph/shape_inference.h"
 
 namespace leat {

@@ -1,7 +1,7 @@
 // EncodeBase64 and DecodeBase64, in the alphabet for URLs: - and _ for the last two digits.
 #include <array>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,7 +1,7 @@
 // Fingerprint: an eight-byte hash of a row of any type.
 #include <cstring>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,7 +1,7 @@
 // ReduceJoin: strings joined along axes, in the order in which the axes are named.
 #include <algorithm>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,5 +1,5 @@
 // UnsortedSegmentJoin: strings joined by segments.
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "core/bools.h"
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

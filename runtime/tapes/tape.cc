@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "core/byte_size.h"
+#include "core/execution/step_end.h"
+#include "core/execution/work_clock.h"
 #include "core/memory/memory_owner.h"
-#include "core/work/step_end.h"
-#include "core/work/work_clock.h"
 #include "runtime/node_error.h"
 #include "runtime/tapes/tape_recordings.h"
 #include "runtime/trace.h"

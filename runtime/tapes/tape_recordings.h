@@ -1,6 +1,6 @@
 // Stretches of a tape that a device repeats by one call each. For devices with a recorder
-// (core/work/work_recorder.h); a step there costs the host one call for each stretch, not one for
-// each kernel.
+// (core/execution/work_recorder.h); a step there costs the host one call for each stretch, not one
+// for each kernel.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/work/work_recorder.h"
+#include "core/execution/work_recorder.h"
 #include "runtime/tapes/tape.h"
 
 namespace leat {

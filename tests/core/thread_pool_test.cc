@@ -1,4 +1,4 @@
-#include "core/work/thread_pool.h"
+#include "core/execution/thread_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/work/step_end.h"
-#include "core/work/work_source.h"
+#include "core/execution/step_end.h"
+#include "core/execution/work_source.h"
 
 namespace leat {
 namespace {

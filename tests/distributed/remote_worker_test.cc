@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "core/device.h"
-#include "core/work/thread_pool.h"
-#include "core/work/work_source.h"
+#include "core/execution/thread_pool.h"
+#include "core/execution/work_source.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/worker/worker.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <thread>
 
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 #include "tests/support/expect_error.h"
 
 namespace leat {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "core/device.h"
-#include "core/work/thread_pool.h"
+#include "core/execution/thread_pool.h"
 #include "distributed/wire/channel.h"
 #include "distributed/worker/rendezvous_router.h"
 #include "distributed/worker/worker.h"

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/device.h"
-#include "core/work/thread_pool.h"
+#include "core/execution/thread_pool.h"
 #include "kernels/neural/convolution.h"
 
 namespace leat {

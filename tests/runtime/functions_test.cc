@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "core/device_name.h"
+#include "core/execution/thread_pool.h"
 #include "core/state/resource.h"
 #include "core/state/variable.h"
-#include "core/work/thread_pool.h"
 #include "graph/graph.h"
 #include "graph/import/graph_def.h"
 #include "tests/support/expect_error.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/work/thread_pool.h"
+#include "core/execution/thread_pool.h"
 #include "distributed/cluster/membership.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/worker/rendezvous_router.h"

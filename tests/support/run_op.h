@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/device.h"
-#include "core/work/thread_pool.h"
+#include "core/execution/thread_pool.h"
 #include "graph/graph.h"
 
 namespace leat {

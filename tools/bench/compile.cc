@@ -13,7 +13,7 @@
 #include <new>
 
 #include "core/device.h"
-#include "core/work/thread_pool.h"
+#include "core/execution/thread_pool.h"
 #include "distributed/worker/worker_wire.h"
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/variables.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/execution/thread_pool.h"
 #include "core/kernel.h"
-#include "core/work/thread_pool.h"
 #include "graph/graph.h"
 #include "graph/shape_inference.h"
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/work/work_source.h"
+#include "core/execution/work_source.h"
 
 namespace leat {
 

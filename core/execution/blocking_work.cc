@@ -1,4 +1,4 @@
-#include "core/work/blocking_work.h"
+#include "core/execution/blocking_work.h"
 
 #include <condition_variable>
 #include <deque>

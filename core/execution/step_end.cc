@@ -1,4 +1,4 @@
-#include "core/work/step_end.h"
+#include "core/execution/step_end.h"
 
 #include "core/error.h"
 

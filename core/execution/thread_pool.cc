@@ -14,7 +14,7 @@
 // other sources' work waits meanwhile, and no thread has come back for a while, a spare thread
 // takes work from a source that has none running; the system's scheduler does the rest. So there is
 // at most one spare thread per client with long work.
-#include "core/work/thread_pool.h"
+#include "core/execution/thread_pool.h"
 
 #include <algorithm>
 #include <atomic>
@@ -30,10 +30,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/execution/step_end.h"
+#include "core/execution/work_lines.h"
+#include "core/execution/work_source.h"
 #include "core/flush_denormals.h"
-#include "core/work/step_end.h"
-#include "core/work/work_lines.h"
-#include "core/work/work_source.h"
 
 namespace leat {
 namespace {

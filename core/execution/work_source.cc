@@ -1,4 +1,4 @@
-#include "core/work/work_source.h"
+#include "core/execution/work_source.h"
 
 #include <algorithm>
 #include <functional>
