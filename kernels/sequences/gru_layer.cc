@@ -12,73 +12,47 @@
 namespace leat::layer {
 namespace {
 
-// ---- Rows: their loops are compiled for each set of instructions
+// ---- Rows
 
 template <class T>
 struct ForwardRow {
   const T *x, *of_h, *bias, *h_before;  // x, of_h, bias: 3 · units
   T *gates, *h;                         // gates: 4 · units: u, r, n and the state's part of g
-};
-template <class T>
-inline void forward_row(const ForwardRow<T>& row, int64_t units) {
-  LEAT_INDEPENDENT_ITERATIONS
-  for (int64_t j = 0; j < units; ++j) {
-    const T hg = row.of_h[j + 2 * units] + row.bias[j + 2 * units];
-    const GruUnit<T> unit = GruUnit<T>::step(
-        row.x[j], row.x[j + units], row.x[j + 2 * units], row.of_h[j] + row.bias[j],
-        row.of_h[j + units] + row.bias[j + units], hg, row.h_before[j]);
-    row.gates[j] = unit.u;
-    row.gates[j + units] = unit.r;
-    row.gates[j + 2 * units] = unit.n;
-    row.gates[j + 3 * units] = hg;
-    row.h[j] = unit.h;
+
+  void run(int64_t units) const {
+    LEAT_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < units; ++j) {
+      const T hg = of_h[j + 2 * units] + bias[j + 2 * units];
+      const GruUnit<T> unit =
+          GruUnit<T>::step(x[j], x[j + units], x[j + 2 * units], of_h[j] + bias[j],
+                           of_h[j + units] + bias[j + units], hg, h_before[j]);
+      gates[j] = unit.u;
+      gates[j + units] = unit.r;
+      gates[j + 2 * units] = unit.n;
+      gates[j + 3 * units] = hg;
+      h[j] = unit.h;
+    }
   }
-}
+};
 
 template <class T>
 struct BackwardRow {
   const T *gates, *h_before, *dy;
   T *dx, *of_h, *dh;  // dx, of_h: 3 · units; dh: of h, then what does not go through the gates
-};
-template <class T>
-inline void backward_row(const BackwardRow<T>& row, int64_t units) {
-  LEAT_INDEPENDENT_ITERATIONS
-  for (int64_t j = 0; j < units; ++j) {
-    const GruGradient<T> d =
-        GruGradient<T>::of(row.gates[j], row.gates[j + units], row.gates[j + 2 * units],
-                           row.gates[j + 3 * units], row.h_before[j], row.dy[j] + row.dh[j]);
-    row.dx[j] = row.of_h[j] = d.z;
-    row.dx[j + units] = row.of_h[j + units] = d.r;
-    row.dx[j + 2 * units] = d.g;
-    row.of_h[j + 2 * units] = d.hg;
-    row.dh[j] = d.h_before;
-  }
-}
 
-template <class T>
-void forward_base(const ForwardRow<T>& row, int64_t units) {
-  forward_row(row, units);
-}
-template <class T>
-LEAT_TARGET_AVX2 void forward_avx2(const ForwardRow<T>& row, int64_t units) {
-  forward_row(row, units);
-}
-template <class T>
-LEAT_TARGET_AVX512 void forward_avx512(const ForwardRow<T>& row, int64_t units) {
-  forward_row(row, units);
-}
-template <class T>
-void backward_base(const BackwardRow<T>& row, int64_t units) {
-  backward_row(row, units);
-}
-template <class T>
-LEAT_TARGET_AVX2 void backward_avx2(const BackwardRow<T>& row, int64_t units) {
-  backward_row(row, units);
-}
-template <class T>
-LEAT_TARGET_AVX512 void backward_avx512(const BackwardRow<T>& row, int64_t units) {
-  backward_row(row, units);
-}
+  void run(int64_t units) const {
+    LEAT_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < units; ++j) {
+      const GruGradient<T> d = GruGradient<T>::of(gates[j], gates[j + units], gates[j + 2 * units],
+                                                  gates[j + 3 * units], h_before[j], dy[j] + dh[j]);
+      dx[j] = of_h[j] = d.z;
+      dx[j + units] = of_h[j + units] = d.r;
+      dx[j + 2 * units] = d.g;
+      of_h[j + 2 * units] = d.hg;
+      dh[j] = d.h_before;
+    }
+  }
+};
 
 // ---- Forward
 
@@ -87,8 +61,7 @@ struct Forward {
   Extents n;
   bool has_lengths;
   KernelProduct<T> product;  // h[t-1] recurrent_kernel
-  decltype(&forward_base<T>) row =
-      choose_isa(&forward_base<T>, &forward_avx2<T>, &forward_avx512<T>);
+  typename RowLoop<ForwardRow<T>>::Run row = RowLoop<ForwardRow<T>>::choose();
 
   void operator()(const Arguments& a) const {
     const T *x = a.input<T>(0), *h = a.input<T>(1), *bias = a.input<T>(3);
@@ -147,8 +120,7 @@ struct Backward {
   bool has_lengths;
   KernelProduct<T> of_state;  // added to what does not go through the gates
   WeightGradient<T> of_weights;
-  decltype(&backward_base<T>) row =
-      choose_isa(&backward_base<T>, &backward_avx2<T>, &backward_avx512<T>);
+  typename RowLoop<BackwardRow<T>>::Run row = RowLoop<BackwardRow<T>>::choose();
 
   void operator()(const Arguments& a) const {
     const T *h0 = a.input<T>(0), *y = a.input<T>(2), *gates = a.input<T>(3), *dy = a.input<T>(4);

@@ -15,7 +15,7 @@ struct GruUnit {
 
   // From the input's parts and the state's.
   LEAT_DEVICE static GruUnit step(T xz, T xr, T xg, T hz, T hr, T hg, T h_before) {
-    GruUnit out{logistic(xz + hz), logistic(xr + hr), T(0), T(0)};
+    GruUnit out{Sigmoid{}(xz + hz), Sigmoid{}(xr + hr), T(0), T(0)};
     out.n = std::tanh(xg + out.r * hg);
     out.h = out.u * h_before + (T(1) - out.u) * out.n;
     return out;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cpu.h"
-#include "kernels/elementwise.h"
+#include "kernels/neural/functors.h"
 
 namespace leat::layer {
 
@@ -27,10 +27,5 @@ struct Extents {
     return own < 0 ? 0 : own < time ? own : time;
   }
 };
-
-template <class T>
-LEAT_DEVICE T logistic(T x) {
-  return T(1) / (T(1) + std::exp(-x));
-}
 
 }  // namespace leat::layer

@@ -17,25 +17,15 @@ namespace leat::layer {
 inline const std::vector<std::string> attrs = {"T: {float, double}", "N: int >= 0 = 0",
                                                "reverse: bool = false"};
 
-// A product inside a kernel; its workspace is part of that kernel's.
-template <class T>
-class Multiply {
- public:
-  explicit Multiply(const MatMul& extents)
-      : is_empty_(extents.m <= 0 || extents.n <= 0 || extents.k <= 0) {
-    if (!is_empty_) kernel_ = bind_matmul(dtype_of<T>, extents);
-  }
-  size_t workspace_bytes() const { return kernel_.workspace_bytes; }
-  void operator()(const T* a, const T* b, T* product, void* workspace, Stream* stream) const {
-    if (is_empty_) return;
-    void* const inputs[] = {const_cast<T*>(a), const_cast<T*>(b)};
-    void* const outputs[] = {product};
-    kernel_.function(kernel_.bound.get(), {inputs, outputs, workspace, stream});
-  }
+// Row::run(units), compiled for each set of instructions.
+template <class Row>
+struct RowLoop {
+  using Run = void (*)(const Row& row, int64_t units);
 
- private:
-  bool is_empty_;  // then it leaves the product as it is
-  BoundKernel kernel_;
+  static void base(const Row& row, int64_t units) { row.run(units); }
+  LEAT_TARGET_AVX2 static void avx2(const Row& row, int64_t units) { row.run(units); }
+  LEAT_TARGET_AVX512 static void avx512(const Row& row, int64_t units) { row.run(units); }
+  static Run choose() { return choose_isa<Run>(base, avx2, avx512); }
 };
 
 // Products with the recurrent kernel, one for each position: packed once, if that pays.
@@ -68,7 +58,7 @@ class KernelProduct {
   }
 
  private:
-  Multiply<T> plain_;
+  ProductOf<T> plain_;
   std::shared_ptr<const PackedProduct> packed_;
 };
 
@@ -96,7 +86,7 @@ class WeightGradient {
   }
   void operator()(const T* first_state, const T* y, const T* d, T* out, void* workspace,
                   Stream* stream) const {
-    if (n_.time == 0 || n_.batch == 0)
+    if (n_.time == 0)
       return static_cast<void>(std::fill_n(out, gates_ * n_.units * n_.units, T(0)));
     const int64_t width = gates_ * n_.states();
     first_(first_state, d + n_.at(0) * width, out, workspace, stream);
@@ -107,7 +97,7 @@ class WeightGradient {
  private:
   const Extents n_;
   const int64_t gates_;
-  const Multiply<T> first_, others_;
+  const ProductOf<T> first_, others_;
 };
 
 // The state of each row after its last step.

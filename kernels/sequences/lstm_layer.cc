@@ -15,73 +15,48 @@
 namespace leat::layer {
 namespace {
 
-// ---- Rows: their loops are compiled for each set of instructions
+// ---- Rows
 
 template <class T>
 struct ForwardRow {
   const T* c_before;  // all of `units` elements
   T *gates, *c, *y;   // gates: 4 · units; the sums, then the values
-};
-template <class T>
-inline void forward_row(const ForwardRow<T>& row, int64_t units) {
-  T *const i = row.gates, *const f = i + units, *const g = f + units, *const o = g + units;
-  LEAT_INDEPENDENT_ITERATIONS
-  for (int64_t j = 0; j < units; ++j) {
-    const LstmUnit<T> unit = LstmUnit<T>::step(i[j], f[j], g[j], o[j], row.c_before[j]);
-    i[j] = unit.i;
-    f[j] = unit.f;
-    g[j] = unit.g;
-    o[j] = unit.o;
-    row.c[j] = unit.c;
-    row.y[j] = unit.y;
+
+  void run(int64_t units) const {
+    T *const i = gates, *const f = i + units, *const g = f + units, *const o = g + units;
+    LEAT_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < units; ++j) {
+      const LstmUnit<T> unit = LstmUnit<T>::step(i[j], f[j], g[j], o[j], c_before[j]);
+      i[j] = unit.i;
+      f[j] = unit.f;
+      g[j] = unit.g;
+      o[j] = unit.o;
+      c[j] = unit.c;
+      y[j] = unit.y;
+    }
   }
-}
+};
 
 template <class T>
 struct BackwardRow {
   const T *gates, *c, *c_before, *dy, *dh, *dc;  // dh, dc: of the state after the step
   T *dgates, *dc_before;
-};
-template <class T>
-inline void backward_row(const BackwardRow<T>& row, int64_t units) {
-  const T *const i = row.gates, *const f = i + units, *const g = f + units, *const o = g + units;
-  T *const di = row.dgates, *const df = di + units, *const dg = df + units, *const d_o = dg + units;
-  LEAT_INDEPENDENT_ITERATIONS
-  for (int64_t j = 0; j < units; ++j) {
-    const LstmGradient<T> d = LstmGradient<T>::of(i[j], f[j], g[j], o[j], row.c_before[j], row.c[j],
-                                                  row.dy[j] + row.dh[j], row.dc[j]);
-    di[j] = d.i;
-    df[j] = d.f;
-    dg[j] = d.g;
-    d_o[j] = d.o;
-    row.dc_before[j] = d.c_before;
-  }
-}
 
-template <class T>
-void forward_base(const ForwardRow<T>& row, int64_t units) {
-  forward_row(row, units);
-}
-template <class T>
-LEAT_TARGET_AVX2 void forward_avx2(const ForwardRow<T>& row, int64_t units) {
-  forward_row(row, units);
-}
-template <class T>
-LEAT_TARGET_AVX512 void forward_avx512(const ForwardRow<T>& row, int64_t units) {
-  forward_row(row, units);
-}
-template <class T>
-void backward_base(const BackwardRow<T>& row, int64_t units) {
-  backward_row(row, units);
-}
-template <class T>
-LEAT_TARGET_AVX2 void backward_avx2(const BackwardRow<T>& row, int64_t units) {
-  backward_row(row, units);
-}
-template <class T>
-LEAT_TARGET_AVX512 void backward_avx512(const BackwardRow<T>& row, int64_t units) {
-  backward_row(row, units);
-}
+  void run(int64_t units) const {
+    const T *const i = gates, *const f = i + units, *const g = f + units, *const o = g + units;
+    T *const di = dgates, *const df = di + units, *const dg = df + units, *const d_o = dg + units;
+    LEAT_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < units; ++j) {
+      const LstmGradient<T> d =
+          LstmGradient<T>::of(i[j], f[j], g[j], o[j], c_before[j], c[j], dy[j] + dh[j], dc[j]);
+      di[j] = d.i;
+      df[j] = d.f;
+      dg[j] = d.g;
+      d_o[j] = d.o;
+      dc_before[j] = d.c_before;
+    }
+  }
+};
 
 // ---- Forward
 
@@ -90,8 +65,7 @@ struct Forward {
   Extents n;
   bool has_lengths;
   KernelProduct<T> product;  // h[t-1] recurrent_kernel, added to the gates
-  decltype(&forward_base<T>) row =
-      choose_isa(&forward_base<T>, &forward_avx2<T>, &forward_avx512<T>);
+  typename RowLoop<ForwardRow<T>>::Run row = RowLoop<ForwardRow<T>>::choose();
 
   void operator()(const Arguments& a) const {
     const T *x = a.input<T>(0), *h = a.input<T>(1), *c = a.input<T>(2);
@@ -154,8 +128,7 @@ struct Backward {
   bool has_lengths;
   KernelProduct<T> of_state;
   WeightGradient<T> of_weights;
-  decltype(&backward_base<T>) row =
-      choose_isa(&backward_base<T>, &backward_avx2<T>, &backward_avx512<T>);
+  typename RowLoop<BackwardRow<T>>::Run row = RowLoop<BackwardRow<T>>::choose();
 
   void operator()(const Arguments& a) const {
     const T *c0 = a.input<T>(1), *y = a.input<T>(3), *gates = a.input<T>(4), *cells = a.input<T>(5),

@@ -13,7 +13,7 @@ struct LstmUnit {
   T i, f, g, o, c, y;
 
   LEAT_DEVICE static LstmUnit step(T i, T f, T g, T o, T c_before) {
-    LstmUnit out{logistic(i), logistic(f), std::tanh(g), logistic(o), T(0), T(0)};
+    LstmUnit out{Sigmoid{}(i), Sigmoid{}(f), std::tanh(g), Sigmoid{}(o), T(0), T(0)};
     out.c = out.f * c_before + out.i * out.g;
     out.y = out.o * std::tanh(out.c);
     return out;

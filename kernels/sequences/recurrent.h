@@ -17,26 +17,28 @@ namespace leat {
 inline float logistic(float x) { return 1 / (1 + std::exp(-x)); }
 
 // A matrix product inside another kernel; its workspace is part of that kernel's.
-class Product {
+template <class T>
+class ProductOf {
  public:
-  explicit Product(const MatMul& extents) : kernel_(bind_matmul(f32, extents)) {
-    is_empty_ = extents.m == 0 || extents.n == 0 || extents.k == 0;
-    elements_ = extents.m * extents.n;
+  explicit ProductOf(const MatMul& extents)
+      : is_empty_(extents.m <= 0 || extents.n <= 0 || extents.k <= 0),
+        zeros_(is_empty_ && !extents.adds ? extents.m * extents.n : 0) {
+    if (!is_empty_) kernel_ = bind_matmul(dtype_of<T>, extents);
   }
   size_t workspace_bytes() const { return kernel_.workspace_bytes; }
-  void operator()(const float* a, const float* b, float* product, void* workspace,
-                  Stream* stream) const {
-    if (is_empty_) return static_cast<void>(std::fill_n(product, elements_, 0.0F));
-    void* const inputs[] = {const_cast<float*>(a), const_cast<float*>(b)};
+  void operator()(const T* a, const T* b, T* product, void* workspace, Stream* stream) const {
+    if (is_empty_) return static_cast<void>(std::fill_n(product, zeros_, T(0)));
+    void* const inputs[] = {const_cast<T*>(a), const_cast<T*>(b)};
     void* const outputs[] = {product};
     kernel_.function(kernel_.bound.get(), {inputs, outputs, workspace, stream});
   }
 
  private:
-  BoundKernel kernel_;
   bool is_empty_;
-  int64_t elements_;
+  int64_t zeros_;  // that it writes instead
+  BoundKernel kernel_;
 };
+using Product = ProductOf<float>;
 
 // A kernel's inputs and outputs as floats; those of 16 bits are copied in and out.
 template <class T>
