@@ -2,35 +2,13 @@
 // digits of sines and logarithms. Each thread draws one group of a distribution
 // (kernels/random/random_fill.h).
 #include "graph/op_def.h"
-#include "kernels/cuda/launch.cuh"
-#include "kernels/cuda_launch.cuh"
+#include "kernels/cuda/random/random_start.cuh"
 #include "kernels/random/random_fill.h"
 
 namespace leat {
 namespace {
 
-// ---- Where the generator starts: start(pointers)
-
-// Behind what has been taken of a stream.
-struct StreamStart {
-  Philox start;
-  const uint64_t* taken;
-  LEAT_DEVICE Philox operator()(const Pointers&) const {
-    Philox out = start;
-    out.skip(*taken);
-    return out;
-  }
-};
-
-// Two numbers in input 1.
-template <class Int>
-struct SeedStart {
-  LEAT_DEVICE Philox operator()(const Pointers& p) const {
-    const Int* seed = p.input<Int>(1);
-    return StatelessSeed(static_cast<uint64_t>(seed[0]), static_cast<uint64_t>(seed[1]))
-        .generator();
-  }
-};
+// ---- Where the generator starts (random_start.cuh): start(pointers)
 
 // A key in input 1, a counter in input 2. The algorithm in input 3 is not read: a kernel could not
 // report that there is only one.
@@ -85,10 +63,7 @@ void enqueue(const Arguments& a, int num_inputs, int64_t n, Start start, Choose 
                cuda::copy_pointers(a, num_inputs, 1));
 }
 
-// ---- Ops with a stream of their own. What has been taken of it is counted on the device, so that
-// a step that was recorded draws new numbers each time.
-
-__global__ void count_kernel(uint64_t* taken, uint64_t more) { *taken += more; }
+// ---- Ops with a stream of their own
 
 template <class T, class Distribution, class Choose>
 BoundKernel bind_stream(const KernelRequest& r, Choose choose) {
@@ -100,8 +75,7 @@ BoundKernel bind_stream(const KernelRequest& r, Choose choose) {
                           num_inputs, choose](const Arguments& a) {
     auto* const count = static_cast<uint64_t*>(taken->data());
     enqueue<T, Distribution::group>(a, num_inputs, n, StreamStart{start, count}, choose);
-    cuda::launch(count_kernel, 1, 1, 0, cuda_stream(a), count,
-                 static_cast<uint64_t>(n * blocks_per_output));
+    count_taken(count, static_cast<uint64_t>(n * blocks_per_output), cuda_stream(a));
   });
 }
 
@@ -147,7 +121,7 @@ BoundKernel bind_stateless(const KernelRequest& r, Choose choose) {
   if (!r.node.has("Tseed")) return bind(KeyStart{});
   const DType seed = r.inputs[1].dtype;
   check(seed == DType::i32 || seed == DType::i64, "Invalid seed type: ", seed);
-  return seed == DType::i64 ? bind(SeedStart<int64_t>{}) : bind(SeedStart<int32_t>{});
+  return seed == DType::i64 ? bind(SeedStart<int64_t>{1}) : bind(SeedStart<int32_t>{1});
 }
 
 template <template <class> class Distribution, class Supported>

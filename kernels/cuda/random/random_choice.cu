@@ -1,10 +1,8 @@
 // Multinomial and StatelessMultinomial on the GPU: the CPU's classes for the same seeds. A block
 // per row adds up the weights of the classes; then a thread per sample searches its number.
 #include "graph/op_def.h"
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/random/random_start.cuh"
 #include "kernels/cuda/row_reduce.cuh"
-#include "kernels/cuda_launch.cuh"
-#include "kernels/random/random_stream.h"
 #include "kernels/types.h"
 
 namespace leat {
@@ -47,33 +45,14 @@ __global__ void __launch_bounds__(max_row_threads)
   for (int64_t j = begin; j < end; ++j) out[j] += before;
 }
 
-// Where the generator starts: behind what has been taken of a stream, or at a seed in input 2.
-struct StreamStart {
-  Philox start;
-  const uint64_t* taken;
-  LEAT_DEVICE Philox operator()() const {
-    Philox out = start;
-    out.skip(*taken);
-    return out;
-  }
-};
-template <class Int>
-struct SeedStart {
-  const Int* seed;
-  LEAT_DEVICE Philox operator()() const {
-    return StatelessSeed(static_cast<uint64_t>(seed[0]), static_cast<uint64_t>(seed[1]))
-        .generator();
-  }
-};
-
 // The first class whose sum is above a random part of the total. Two samples share a block of the
 // generator.
 template <class Start, class Out>
 __global__ void __launch_bounds__(threads_per_block)
-    choose_kernel(Extents n, Start start, const double* sums, Out* chosen) {
+    choose_kernel(Extents n, Start start, Pointers pointers, const double* sums, Out* chosen) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= n.rows * n.samples) return;
-  Philox random = start();
+  Philox random = start(pointers);
   random.skip(static_cast<uint64_t>(i / 2));
   const Philox::Block words = random.next();
   const int first = static_cast<int>(i % 2) * 2;
@@ -91,11 +70,10 @@ __global__ void __launch_bounds__(threads_per_block)
   chosen[i] = static_cast<Out>(begin);
 }
 
-__global__ void count_kernel(uint64_t* taken, uint64_t more) { *taken += more; }
-
 template <class T, class Out>
 struct Choice {
   Extents n;
+  int num_inputs;
 
   template <class Start>
   void enqueue(const Arguments& a, Start start) const {
@@ -103,28 +81,26 @@ struct Choice {
     cuda::launch(add_up_kernel<T>, cuda::as_blocks(n.rows), cuda::row_threads(n.classes), 0,
                  cuda_stream(a), n, a.input<T>(0), sums);
     cuda::launch(choose_kernel<Start, Out>, cuda::blocks_for(n.rows * n.samples), threads_per_block,
-                 0, cuda_stream(a), n, start, sums, a.output<Out>());
+                 0, cuda_stream(a), n, start, cuda::copy_pointers(a, num_inputs, 1), sums,
+                 a.output<Out>());
   }
 };
 
 template <class T, class Out>
 BoundKernel bind(const KernelRequest& r) {
-  const Choice<T, Out> choice{{r.inputs[0].shape[0], r.inputs[0].shape[1], r.outputs[0].shape[1]}};
+  const Choice<T, Out> choice{{r.inputs[0].shape[0], r.inputs[0].shape[1], r.outputs[0].shape[1]},
+                              static_cast<int>(r.inputs.size())};
   const Extents n = choice.n;
   check(n.classes > 0, "num_classes should be positive, got ", n.classes);
   if (n.rows * n.samples == 0) return {};
   const auto bytes = static_cast<size_t>(n.rows * n.classes) * sizeof(double);
   if (r.node.has("Tseed")) {
-    if (r.inputs[2].dtype == DType::i64) {
-      return BoundKernel::of([choice](const Arguments& a) {
-               choice.enqueue(a, SeedStart<int64_t>{a.input<int64_t>(2)});
-             })
+    const auto with = [&](auto start) {
+      return BoundKernel::of([=](const Arguments& a) { choice.enqueue(a, start); })
           .with_workspace(bytes);
-    }
-    return BoundKernel::of([choice](const Arguments& a) {
-             choice.enqueue(a, SeedStart<int32_t>{a.input<int32_t>(2)});
-           })
-        .with_workspace(bytes);
+    };
+    return r.inputs[2].dtype == DType::i64 ? with(SeedStart<int64_t>{2})
+                                           : with(SeedStart<int32_t>{2});
   }
   const std::shared_ptr<RandomStream> stream = RandomStream::of(r);
   const auto taken_of_run = static_cast<uint64_t>(2 * 256 * n.rows * ((n.samples + 3) / 4 * 4));
@@ -132,7 +108,7 @@ BoundKernel bind(const KernelRequest& r) {
                           taken_of_run](const Arguments& a) {
            auto* const count = static_cast<uint64_t*>(taken->data());
            choice.enqueue(a, StreamStart{start, count});
-           cuda::launch(count_kernel, 1, 1, 0, cuda_stream(a), count, taken_of_run);
+           count_taken(count, taken_of_run, cuda_stream(a));
          })
       .with_workspace(bytes);
 }
