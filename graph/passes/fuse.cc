@@ -17,6 +17,7 @@
 #include "graph/loops/loop_frame.h"
 #include "graph/loops/loops.h"
 #include "graph/passes/dead_together.h"
+#include "graph/passes/device_kernels.h"
 #include "graph/passes/gradient_nodes.h"
 #include "graph/passes/simplify/simplify.h"
 #include "graph/passes/variable_accesses.h"
@@ -75,23 +76,6 @@ bool has_rows_of(const Shape& a, const Shape& b) {
   if (!std::equal(longer.dims().begin(), longer.dims().begin() + axes, shorter.dims().begin()))
     return false;
   return shorter.rank() == axes || longer[axes] == 1 || shorter[axes] == 1;
-}
-
-bool has_kernel_for_fused(const DeviceSpec& gpu) {
-  if (gpu.kernels != nullptr) return gpu.kernels->contains("_Fused");
-  const std::vector<Kernel>& own = op_named("_Fused").kernels;
-  return std::any_of(own.begin(), own.end(),
-                     [](const Kernel& kernel) { return kernel.device == DeviceType::gpu; });
-}
-
-// The GPUs where nodes are fused.
-std::set<std::string> fusing(const std::vector<DeviceSpec>& devices) {
-  std::set<std::string> out;
-  for (const DeviceSpec& device : devices) {
-    if (device.type == DeviceType::gpu && has_kernel_for_fused(device))
-      out.insert(device.name.to_string());
-  }
-  return out;
 }
 
 class Fusion {
@@ -544,7 +528,7 @@ class LoopFusion {
 
 bool fuse(Graph& graph, const StepSignature& signature, const std::vector<DeviceSpec>& devices) {
   const KeptNames kept(graph, signature);
-  const std::set<std::string> gpus = fusing(devices);
+  const std::set<std::string> gpus = gpus_with_kernels(devices, {"_Fused"});
   const bool has_changed = Fusion(graph, kept, gpus, {}).run();
   for (const auto& node : graph.nodes()) {
     const DeviceName& device = *node->assigned_device;

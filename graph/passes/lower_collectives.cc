@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "graph/kernel_lookup.h"
 #include "graph/ops/collective_result.h"
 #include "graph/passes/dead_together.h"
+#include "graph/passes/device_kernels.h"
 #include "graph/passes/simplify/simplify.h"
 #include "graph/rebuild.h"
 
@@ -50,7 +50,7 @@ class Lowering {
   void find();
   // By rank, if the step has all members, each on a GPU of its own with the kernel.
   bool can_be_lowered(const Members& members, const DeadTogether& dead) const;
-  bool has_kernel(const Node& mark) const;
+  bool can_run(const Node& mark) const;  // on its device
   // False if two collectives wait for each other.
   bool find_depths();
   void order();
@@ -70,22 +70,20 @@ class Lowering {
 
 bool is_mark(const Node& node) { return node.is("CollectiveResult"); }
 
-bool Lowering::has_kernel(const Node& mark) const {
+bool Lowering::can_run(const Node& mark) const {
   const auto known = devices_.find(mark.assigned_device->to_string());
   if (known == devices_.end() || known->second->type != DeviceType::gpu) return false;
   Node run;
   run.op = &op_named("_CollectiveRun");
   run.attrs.insert_or_assign("T", mark.outputs[0].dtype);
-  const DeviceSpec& device = *known->second;
-  if (device.kernels != nullptr) return find_kernel(*device.kernels, run) != nullptr;
-  return find_kernel(*run.op, run.attrs, DeviceType::gpu) != nullptr;
+  return has_kernel(*known->second, run);
 }
 
 bool Lowering::can_be_lowered(const Members& members, const DeadTogether& dead) const {
   std::set<std::string> places;
   for (size_t k = 0; k < members.size(); ++k) {
     const Node* const mark = members[k];
-    if (mark == nullptr || !has_kernel(*mark) || !dead.is_in_no_branch(*mark)) return false;
+    if (mark == nullptr || !can_run(*mark) || !dead.is_in_no_branch(*mark)) return false;
     const Node& own = *mark->inputs[1].node;
     const bool is_here = own.assigned_device->to_string() == mark->assigned_device->to_string();
     if (!is_here || !mark->inputs[1].shape().is_complete()) return false;

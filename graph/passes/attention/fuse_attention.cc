@@ -8,27 +8,11 @@
 #include <string>
 
 #include "graph/passes/attention/find_attention.h"
+#include "graph/passes/device_kernels.h"
 #include "graph/rebuild.h"
 
 namespace leat {
 namespace {
-
-// The GPUs that have kernels for both ops.
-std::set<std::string> attending(const std::vector<DeviceSpec>& devices) {
-  const auto has_kernel = [](const DeviceSpec& gpu, std::string_view op) {
-    if (gpu.kernels != nullptr) return gpu.kernels->contains(op);
-    const std::vector<Kernel>& own = op_named(op).kernels;
-    return std::any_of(own.begin(), own.end(),
-                       [](const Kernel& kernel) { return kernel.device == DeviceType::gpu; });
-  };
-  std::set<std::string> out;
-  for (const DeviceSpec& device : devices) {
-    if (device.type == DeviceType::gpu && has_kernel(device, "_Attention") &&
-        has_kernel(device, "_AttentionGrad"))
-      out.insert(device.name.to_string());
-  }
-  return out;
-}
 
 // The new graph, in the old order: the nodes come where the result was, and where the first product
 // of the gradient was.
@@ -100,7 +84,8 @@ class Replacement {
     return node;
   }
 
-  // Users of the old node get the value, which has the old name if others ask for it.
+  // Users of the old node read `value` instead. If the step asks for the node by name, an Identity
+  // of `value` gets the name.
   void replace(Node& old, Output value) {
     Node* node = value.node;
     if (kept_.contains(old)) {
@@ -125,7 +110,7 @@ class Replacement {
 
 bool fuse_attention(Graph& graph, const StepSignature& signature,
                     const std::vector<DeviceSpec>& devices) {
-  const std::set<std::string> gpus = attending(devices);
+  const std::set<std::string> gpus = gpus_with_kernels(devices, {"_Attention", "_AttentionGrad"});
   if (gpus.empty()) return false;
   const KeptNames kept(graph, signature);
   const Consumers consumers(graph);

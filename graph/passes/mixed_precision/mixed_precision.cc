@@ -11,6 +11,7 @@
 #include "graph/endpoint.h"
 #include "graph/import/graph_def.h"
 #include "graph/loops/loops.h"
+#include "graph/passes/device_kernels.h"
 #include "graph/passes/mixed_precision/sixteen_bits.h"
 #include "graph/rebuild.h"
 
@@ -217,9 +218,8 @@ class MixedPrecisionPass {
     Node changed = node;
     changed.attrs.insert_or_assign("T", low_);
     const auto known = devices_.find(device.to_string());
-    if (known != devices_.end() && known->second->kernels != nullptr)
-      return find_kernel(*known->second->kernels, changed) != nullptr;
-    return find_kernel(*changed.op, changed.attrs, type) != nullptr;
+    const DeviceSpec own{.name = device, .type = type};
+    return leat::has_kernel(known != devices_.end() ? *known->second : own, changed);
   }
 
   const MixedPrecision format_;
