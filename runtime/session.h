@@ -38,8 +38,9 @@ struct SessionOptions {
   bool bfloat16_edges = false;  // float32 travels between tasks as bfloat16 (cluster only)
   std::vector<std::string> device_filters =
       {};  // "/job:ps", …: tasks that this session uses (cluster only)
-  // "/job:worker/task:0": where members meet that belong to several programs, of TensorFlow's
-  // collectives (CollectiveReduceV2, …). Empty: a step must have all members.
+  // "/job:worker/task:0": the task where members of TensorFlow's collectives (CollectiveReduceV2,
+  // …) meet if they belong to several programs. Empty, or with isolate_state: each step must have
+  // all members.
   std::string collective_leader = {};
   std::chrono::milliseconds timeout{0};  // of every call; 0 = the default deadline of 10 minutes
   int threads = 0;                       // in process: threads of the pool; 0 = one per core

@@ -82,8 +82,9 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
     Peer* peer = nullptr;                        // null until an accepted stream says hello
     TaskName task;                               // the peer's
     bool is_connected = false;
-    // Its beginning and its end are told in this order, each as a whole: a link may break while its
-    // beginning is told. Taken before mutex_, and again by an end within the beginning.
+    // connected() and ended() hold it while they call the listener, so that the listener never
+    // hears of the end before the beginning. It is locked before mutex_. It is recursive because
+    // the listener's answer to connected() may end the link.
     std::recursive_mutex order;
     bool has_ended = false;          // guarded by `order`
     std::vector<std::string> names;  // in the certificate of the task that dialled us

@@ -89,7 +89,7 @@ PipelineOptions MasterSession::pipeline_options(const StepSignature& signature,
   out.recompute = options_.recompute;
   out.mixed_precision = options_.mixed_precision;
   out.bfloat16_edges = options_.bfloat16_edges;
-  // Isolated sessions would wait for each other in vain: their state is not shared.
+  // The members of isolated sessions could never meet: these share no state.
   if (!options_.isolate_state) out.collective_leader = options_.collective_leader;
   out.placement.allow_soft_placement = options_.allow_soft_placement;
   out.placement.log_placement = options_.log_placement;
@@ -135,7 +135,7 @@ void MasterSession::extend(std::string graph_def, int64_t version, Deadline dead
       std::cerr << "session " << handle_ << ": " << remark << std::endl;
     }
     asked = tasks_needed(*peers_, devices_named_in(*graph), options_.device_filters);
-    // Whatever the filters let through, for members meet there.
+    // The leader is needed even if the filters leave it out.
     if (const std::string& leader = options_.collective_leader; !leader.empty())
       asked.merge(tasks_needed(*peers_, {checked_leader(leader)}, {leader}));
     for (const auto& [task, status] : known) asked.erase(task);

@@ -100,7 +100,7 @@ class RendezvousRouter::State {
     std::function<void()> ready;
   };
 
-  void tell_who_came(int64_t step, const Routes& routes, const Status& status);
+  void tell_who_came(int64_t step, const std::vector<TaskName>& absent, const Status& status);
   void end_meetings();
   Status why_never(const TaskName& task) const;
   std::shared_ptr<const Routes> routes_of(const Edges& edges);
@@ -168,6 +168,7 @@ std::shared_ptr<Rendezvous> RendezvousRouter::State::open(int64_t step, const Ed
   Parked parked;
   Status status;
   std::vector<std::shared_ptr<Channel>> to_settle;
+  std::vector<TaskName> absent;
   {
     std::lock_guard lock(mutex_);
     if (steps_.contains(step))
@@ -182,8 +183,10 @@ std::shared_ptr<Rendezvous> RendezvousRouter::State::open(int64_t step, const Ed
       if (found != peers_.end() && found->second.channel) {
         rendezvous->set_channel(i, found->second.channel);
         to_settle.push_back(found->second.channel);
-      } else if (status.is_ok()) {
-        status = found != peers_.end() ? found->second.why_none() : why_never(routes->peers[i]);
+      } else {
+        absent.push_back(routes->peers[i]);
+        if (status.is_ok())
+          status = found != peers_.end() ? found->second.why_none() : why_never(routes->peers[i]);
       }
     }
     if (auto found = parked_.find(step); found != parked_.end()) {
@@ -199,19 +202,19 @@ std::shared_ptr<Rendezvous> RendezvousRouter::State::open(int64_t step, const Ed
   }
   if (!status.is_ok()) {
     rendezvous->abort(status);
-    tell_who_came(step, *routes, status);
+    tell_who_came(step, absent, status);
   }
   return rendezvous;
 }
 
-// A peer that was not there when the step began may have come since: connected() told it nothing,
+// A peer that was absent when the step began may have connected since. connected() told it nothing,
 // because the step had not failed yet.
-void RendezvousRouter::State::tell_who_came(int64_t step, const Routes& routes,
+void RendezvousRouter::State::tell_who_came(int64_t step, const std::vector<TaskName>& absent,
                                             const Status& status) {
   std::vector<std::shared_ptr<Channel>> to_tell;
   {
     std::lock_guard lock(mutex_);
-    for (const TaskName& peer : routes.peers) {
+    for (const TaskName& peer : absent) {
       const auto found = peers_.find(peer);
       if (found != peers_.end() && found->second.channel) to_tell.push_back(found->second.channel);
     }
@@ -381,6 +384,7 @@ void RendezvousRouter::State::aborted(const TaskName& task, int64_t step, const 
   derived.derived = true;
   std::shared_ptr<StepRendezvous> rendezvous;
   std::vector<std::shared_ptr<Channel>> to_settle;
+  std::vector<TaskName> absent;
   Parked dropped;
   {
     std::lock_guard lock(mutex_);
@@ -405,6 +409,7 @@ void RendezvousRouter::State::tick() {
   end_meetings();
   std::vector<std::pair<int64_t, Parked>> dropped;
   std::vector<std::shared_ptr<Channel>> to_settle;
+  std::vector<TaskName> absent;
   {
     std::lock_guard lock(mutex_);
     forget_old_errors();

@@ -166,7 +166,8 @@ void CollectiveMember::run(const PartPointer& part, int64_t position, const Coll
   member.advance();
 }
 
-// On a thread of its own, until all have met or the communicator is broken.
+// Runs on a thread of its own until all members have met or the communicator is broken, which the
+// end of the step sees to. It asks again and again because libraries do not call back.
 void CollectiveMember::wait_for_members(const CommunicatorPointer& communicator) {
   using namespace std::chrono_literals;
   Status failure;

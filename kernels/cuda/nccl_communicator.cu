@@ -101,7 +101,7 @@ class NcclCommunicator : public Communicator {
   }
 
   void abort() override {
-    is_aborted_ = true;  // ends the loop of run(), which has the lock
+    is_aborted_ = true;  // run() may hold the lock: this ends its loop
     const std::lock_guard lock(mutex_);
     if (handle_ == nullptr) return;
     (void)cudaSetDevice(ordinal_);
