@@ -559,29 +559,21 @@ TEST(AttentionKernel, CopiesOperandsThatLieOddly) {
 
 // ---- A model
 
-std::vector<float> losses(bool on_gpu, MixedPrecision format, bool fuse = true) {
-  (void)host_gpu();
+std::vector<float> transformer_losses(bool on_gpu, const SessionOptions& options) {
   Training training;
   transformer_of(training, 16);
   set_seeds(training.graph);
-  LocalSession session({.fuse = fuse, .mixed_precision = format, .threads = 1}, {.gpus = on_gpu});
-  Node& initialise = initialize_variables(training.graph);
-  session.extend(training.graph);
-  session.run({}, {}, {initialise.name});
-  std::vector<float> out;
-  for (int step = 0; step < 20; ++step) {
-    out.push_back(session.run(training.batch, {training.loss.name()}, {training.train->name})[0]
-                      .item<float>());
-  }
-  return out;
+  return losses(training, on_gpu, options);
 }
 
 TEST(AttentionKernel, TrainsATransformer) {
-  const std::vector<float> wanted = losses(false, MixedPrecision::nothing);
+  const std::vector<float> wanted = transformer_losses(false, {});
   const int64_t before = count_attention();
-  const std::vector<float> apart = losses(true, MixedPrecision::bfloat16, false);
+  const std::vector<float> apart =
+      transformer_losses(true, {.fuse = false, .mixed_precision = MixedPrecision::bfloat16});
   EXPECT_EQ(count_attention(), before);
-  const std::vector<float> fused = losses(true, MixedPrecision::bfloat16);
+  const std::vector<float> fused =
+      transformer_losses(true, {.mixed_precision = MixedPrecision::bfloat16});
   EXPECT_GT(count_attention(), before + 1);
   EXPECT_LT(fused.back(), 0.9F * fused.front());
   for (size_t step = 0; step < wanted.size(); ++step) {

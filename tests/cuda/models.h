@@ -10,6 +10,8 @@
 #include "frontends/cpp/control_flow/while_loop.h"
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/optimizers/optimizers.h"
+#include "runtime/local_session.h"
+#include "tests/cuda/host_gpu.h"
 
 namespace leat {
 
@@ -143,6 +145,22 @@ inline void set_seeds(Graph& graph) {
     if (node->op->is_stateful && node->view().has("seed"))
       node->attrs["seed"] = int64_t{node->id + 1};
   }
+}
+
+// Of 20 steps.
+inline std::vector<float> losses(Training& training, bool on_gpu, SessionOptions options = {}) {
+  (void)host_gpu();
+  options.threads = 1;
+  LocalSession session(options, {.gpus = on_gpu});
+  Node& initialise = initialize_variables(training.graph);
+  session.extend(training.graph);
+  session.run({}, {}, {initialise.name});
+  std::vector<float> out;
+  for (int step = 0; step < 20; ++step) {
+    out.push_back(session.run(training.batch, {training.loss.name()}, {training.train->name})[0]
+                      .item<float>());
+  }
+  return out;
 }
 
 }  // namespace leat

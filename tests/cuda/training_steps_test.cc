@@ -74,22 +74,6 @@ TEST_P(TrainingSteps, AreOneSegmentOnTheGpu) {
   }
 }
 
-std::vector<float> losses(Training& training, bool on_gpu,
-                          MixedPrecision format = MixedPrecision::nothing) {
-  (void)host_gpu();
-  SessionOptions options{.mixed_precision = format, .threads = 1};
-  LocalSession session(options, {.gpus = on_gpu});
-  Node& initialise = initialize_variables(training.graph);
-  session.extend(training.graph);
-  session.run({}, {}, {initialise.name});
-  std::vector<float> out;
-  for (int step = 0; step < 20; ++step) {
-    out.push_back(session.run(training.batch, {training.loss.name()}, {training.train->name})[0]
-                      .item<float>());
-  }
-  return out;
-}
-
 TEST_P(TrainingSteps, LearnAsOnTheCpu) {
   set_seeds(training_.graph);
   const std::vector<float> here = losses(training_, false);
@@ -111,7 +95,7 @@ TEST_P(TrainingSteps, LearnInBfloat16) {
     Training training;
     GetParam().build(training);
     set_seeds(training.graph);
-    curves.push_back(losses(training, on_gpu, format));
+    curves.push_back(losses(training, on_gpu, {.mixed_precision = format}));
   }
   EXPECT_NE(curves[1], curves[0]);
   for (size_t step = 0; step < curves[0].size(); ++step) {
@@ -130,7 +114,7 @@ TEST_P(TrainingSteps, LearnInTensorFloat32) {
     Training training;
     GetParam().build(training);
     set_seeds(training.graph);
-    curves.push_back(losses(training, on_gpu, format));
+    curves.push_back(losses(training, on_gpu, {.mixed_precision = format}));
   }
   EXPECT_EQ(curves[2], curves[0]);
   EXPECT_NE(curves[3], curves[1]);
