@@ -73,7 +73,8 @@ TEST(HalfRows, NarrowRowsOfEveryLength) {
 TEST(VectorLoops, PowersWithUsualExponentsAreThoseOfPow) {
   std::vector<float> bases = {nan,   infinity, -infinity, 0.0F,   -0.0F,  1,     -1,     3,
                               -2.5F, 1e-20F,   -1e-20F,   1e-40F, 1e-45F, 1e15F, -1e15F, 1e38F};
-  for (const float value : random_floats({40}, 3).span<float>()) bases.push_back(value);
+  const Tensor others = random_floats({40}, 3);
+  for (const float value : others.span<float>()) bases.push_back(value);
   const auto n = static_cast<int64_t>(bases.size());
   const Tensor x = Tensor::of<float>({n}, bases);
   for (const float y : {1.0F, 2.0F, 3.0F, -1.0F, 0.5F, -0.5F, 0.0F, 2.5F, -2.0F, nan, infinity}) {
