@@ -58,6 +58,16 @@ run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 run(${SCRATCH}/build/consumer)
 run(${SCRATCH}/build/readme)
 
+# The README's program, compiled by its README's line, reads leat.h precompiled.
+if(EXISTS ${SCRATCH}/prefix/include/leat/leat.h.gch)
+  execute_process(COMMAND ${COMPILER} -std=c++20 -H -c ${SCRATCH}/consumer/readme.cc -I${SCRATCH}/prefix/include
+                          -o ${SCRATCH}/readme.o
+                  ERROR_VARIABLE read COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT read MATCHES "(^|\n)! [^\n]*leat.h.gch/O0")
+    message(FATAL_ERROR "g++ -std=c++20 does not use ${SCRATCH}/prefix/include/leat/leat.h.gch/O0: ${read}")
+  endif()
+endif()
+
 # The name of another library is an error that says what to write.
 file(WRITE ${SCRATCH}/consumer/other_name.cc
      "#include <leat/leat.h>\nusing namespace leat;\nOutput f(Output x) { return gather(x, {0, 1}, 1); }\n")
@@ -67,3 +77,4 @@ execute_process(COMMAND ${COMPILER} -std=c++20 -c ${SCRATCH}/consumer/other_name
 if(result EQUAL 0 OR NOT message MATCHES "write take\\(x, indices, axis\\)")
   message(FATAL_ERROR "gather() must fail with \"write take(x, indices, axis)\", got: ${message}")
 endif()
+file(REMOVE_RECURSE ${SCRATCH}/prefix/include/leat/leat.h.gch)  # 300 MB

@@ -33,3 +33,19 @@ configure_file(${PROJECT_SOURCE_DIR}/tools/cmake/leat.pc.in ${PROJECT_BINARY_DIR
 install(FILES ${PROJECT_BINARY_DIR}/LeatConfig.cmake ${PROJECT_BINARY_DIR}/LeatConfigVersion.cmake
         DESTINATION ${package})
 install(FILES ${PROJECT_BINARY_DIR}/leat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# GCC reads leat.h precompiled from leat.h.gch/ beside it, where a program includes it first and is compiled with
+# the options of one of the files there. Others read the text.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  option(LEAT_PRECOMPILE_HEADER "Make cmake --install precompile leat.h for g++ -std=c++20, -O0 and -O2 (300 MB)" ON)
+endif()
+if(LEAT_PRECOMPILE_HEADER)
+  install(CODE "
+    set(include \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
+    file(MAKE_DIRECTORY \${include}/leat/leat.h.gch)
+    foreach(level O0 O2)
+      message(STATUS \"Precompiling: \${include}/leat/leat.h.gch/\${level}\")
+      execute_process(COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -\${level} -w -x c++-header \${include}/leat/leat.h
+                              -I\${include} -o \${include}/leat/leat.h.gch/\${level} COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()")
+endif()
