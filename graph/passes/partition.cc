@@ -1,9 +1,11 @@
 // partition: one graph per device, with a _Send and a _Recv for every value that crosses.
 //
 // It first finds and numbers all crossings, then builds the parts. One edge serves all consumers on
-// the destination. Where a variable itself (a ref edge) crosses, the _Send is the read, and a read
-// happens "when the consumer runs": if one of the consumer's other inputs can depend on a write to
-// that variable, the _Send waits for it.
+// the destination. What one peer sends in one wave is used when all of it is there: values with
+// equally many borders before them, and with the same nodes that wait for others (a dequeue, a
+// take from a mailbox), which may need another value of this step first. Where a variable itself (a
+// ref edge) crosses, the _Send is the read, and a read happens "when the consumer runs": if one of
+// the consumer's other inputs can depend on a write to that variable, the _Send waits for it.
 //
 // A fetched variable crosses to the client's task without an edge; the code that gives it to the
 // client (node_roles.h) reads it, after the writes. Where TensorFlow's cluster sends it before
@@ -16,6 +18,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/set_pool.h"
 #include "graph/endpoint.h"
 #include "graph/passes/pipeline.h"
 #include "graph/passes/variable_accesses.h"
@@ -73,7 +76,8 @@ struct Crossing {
 
 struct Cut {
   Crossing crossing;
-  int wave = 0;
+  int depth = 0;  // how many borders lie before it
+  int waits = 0;  // the nodes before it that wait for others: a set of sets_
   int64_t id = 0;
   Node* recv = nullptr;
 };
@@ -87,12 +91,15 @@ class Partitioner {
         devices_(graph.size()),
         depths_(graph.size()),
         may_be_dead_(graph.size()),
-        awaits_client_(graph.size()),
+        waits_(graph.size()),
         has_any_shape_(graph.size()),
         instances_(graph.size()) {}
 
   PartitionedGraph run(const StepSignature& signature) {
     find_devices();
+    constexpr int many = 2000;
+    has_many_waits_ = std::count_if(graph_.nodes().begin(), graph_.nodes().end(),
+                                    [](const auto& it) { return waits_for_others(*it); }) > many;
     for (const auto& node : graph_.nodes()) visit(*node);
     find_early_fetches(signature);
     number_cuts();
@@ -151,16 +158,38 @@ class Partitioner {
     if (can_be_on(source, device)) return depths_[source.id];
     Crossing crossing{source.id, output, device, std::move(after)};
     const auto known = cuts_.find(crossing);
-    if (known != cuts_.end()) return known->second.wave + 1;
-    int wave = depths_[source.id];
+    if (known != cuts_.end()) return known->second.depth + 1;
+    int depth = depths_[source.id], waits = waits_[source.id];
     const int home = devices_[source.id];
     for (const int id : crossing.after) {
-      wave = std::max(wave, reach(*graph_.nodes()[id], control, home));
+      depth = std::max(depth, reach(*graph_.nodes()[id], control, home));
+      waits = sets_.unite(waits, waits_[static_cast<size_t>(id)]);
     }
     Cut& cut = cuts_[crossing];
     cut.crossing = std::move(crossing);
-    cut.wave = wave;
-    return wave + 1;
+    cut.depth = depth;
+    cut.waits = waits;
+    return depth + 1;
+  }
+
+  int wave_of(const Cut& cut) {
+    if (cut.waits == sets_.empty()) return cut.depth;
+    const int next = static_cast<int>(graph_.size() + waves_.size());
+    return waves_.try_emplace({cut.depth, cut.waits}, next).first->second;
+  }
+
+  // For what comes from outside of this step: another program or step, or the client between two
+  // feeds of a partial run. It may need a value of this step first.
+  static bool waits_for_others(const Node& node) {
+    return node.is("_AwaitFeed") ||
+           std::any_of(node.op->kernels.begin(), node.op->kernels.end(),
+                       [](const Kernel& kernel) { return kernel.execute_async != nullptr; });
+  }
+  // Of very many behind each other the last ones are held: they imply the others.
+  int with(int waits, int node) {
+    if (!has_many_waits_) return sets_.with(waits, node);
+    sets_.imply(node, waits);
+    return sets_.one(node);
   }
 
   // What the read of a variable, input `i` of the node, has to come after.
@@ -199,24 +228,24 @@ class Partitioner {
     const int device = devices_[node.id];
     int depth = 0;
     bool may_be_dead = node.is("Switch") || node.is("RefSwitch");
-    bool awaits_client = node.is("_AwaitFeed");
+    int waits = sets_.empty();
     bool has_any_shape = node.view().has(any_shape_attr);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Output& input = node.inputs[i];
       Ids after = is_remote_read(node, i) ? read_after(node, i) : Ids{};
       depth = std::max(depth, reach(*input.node, input.index, device, std::move(after)));
       may_be_dead = may_be_dead || may_be_dead_[input.node->id];
-      awaits_client = awaits_client || awaits_client_[input.node->id];
+      waits = sets_.unite(waits, waits_[input.node->id]);
       has_any_shape = has_any_shape || has_any_shape_[input.node->id];
     }
     for (const Node* source : node.control_inputs) {
       depth = std::max(depth, reach(*source, control, device));
       may_be_dead = may_be_dead || may_be_dead_[source->id];
-      awaits_client = awaits_client || awaits_client_[source->id];
+      waits = sets_.unite(waits, waits_[source->id]);
     }
     depths_[node.id] = depth;
     may_be_dead_[node.id] = may_be_dead;
-    awaits_client_[node.id] = awaits_client;
+    waits_[node.id] = waits_for_others(node) ? with(waits, node.id) : waits;
     has_any_shape_[node.id] = has_any_shape;
   }
 
@@ -260,7 +289,8 @@ class Partitioner {
     std::vector<Cut*> order;
     for (auto& [crossing, cut] : cuts_) order.push_back(&cut);
     const auto rank = [&](const Cut* cut) {
-      return std::make_tuple(devices_[cut->crossing.source], cut->crossing.destination, cut->wave);
+      return std::make_tuple(devices_[cut->crossing.source], cut->crossing.destination, cut->depth,
+                             cut->waits);
     };
     // Stable: within a wave in the order of the graph.
     std::stable_sort(order.begin(), order.end(),
@@ -281,9 +311,7 @@ class Partitioner {
         if (options_.bfloat16_edges && leaves_task && edge.dtype == f32) edge.dtype = bf16;
       }
       edge.producer = source.name;
-      // Between two feeds of a partial run lies what the client does.
-      edge.wave = cut->wave;
-      if (awaits_client_[crossing.source]) edge.wave = graph_.size() + static_cast<int>(edge.id);
+      edge.wave = wave_of(*cut);
       edge.may_be_dead = may_be_dead_[crossing.source];
     }
   }
@@ -453,7 +481,10 @@ class Partitioner {
   Ids devices_;              // by node id
   Ids depths_;               // by node id: most borders on any path to the node
   std::vector<bool> may_be_dead_;
-  std::vector<bool> awaits_client_;  // by node id: a feed of a partial run lies upstream
+  SetPool sets_;
+  bool has_many_waits_ = false;
+  Ids waits_;                                 // by node id: what its users wait for, of others
+  std::map<std::pair<int, int>, int> waves_;  // by depth and waits
   std::vector<bool> has_any_shape_;  // by node id: a variable of any_shape_attr lies upstream
   std::map<Crossing, Cut> cuts_;
   std::vector<CutEdge> edges_;

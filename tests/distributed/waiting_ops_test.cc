@@ -6,6 +6,7 @@
 #include <future>
 
 #include "distributed/cluster_view.h"
+#include "frontends/cpp/state/queue.h"
 #include "graph/ops.h"
 #include "tests/support/eventually.h"
 #include "tests/support/in_process_cluster.h"
@@ -177,6 +178,35 @@ TEST_F(WaitingOps, ClusterViewShowsTheCounts) {
   run_at(0, "apply");
   ASSERT_EQ(taking.wait_for(seconds(20)), std::future_status::ready);
   taking.get();
+}
+
+// The worker uses what came from the first queue, and the second gets its element only then: the
+// two tensors do not come together, though the step asks the ps for both at once.
+TEST(WaitsInOneStep, MayNeedEachOther) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph graph;
+  const auto on = [&](const char* task, const auto& make) {
+    const DeviceScope there(graph, task);
+    return make();
+  };
+  const auto queue = [&](const char* name) {
+    return on("/job:ps/task:0",
+              [&] { return std::make_unique<Queue>(graph, name, std::vector{f32}); });
+  };
+  const auto first = queue("first"), second = queue("second");
+  const Output a = on("/job:ps/task:0", [&] { return first->dequeue()[0]; });
+  const Output b = on("/job:ps/task:0", [&] { return second->dequeue()[0]; });
+  const Output doubled = on("/job:worker/task:0", [&] { return a * 2.0F; });
+  Node& passes_on = *on("/job:ps/task:0", [&] { return &second->enqueue({doubled}); });
+  const Output sum = on("/job:worker/task:0", [&] { return a + b; });
+  Node& fills = first->enqueue({placeholder(graph, "x", f32, {})});
+
+  const auto session = cluster.session(graph);
+  for (const float x : {1.0F, 5.0F}) {
+    session->run({{"x:0", Tensor::scalar(x)}}, {}, {fills.name}, {.timeout = seconds(20)});
+    const auto out = session->run({}, {sum.name()}, {passes_on.name}, {.timeout = seconds(20)});
+    EXPECT_EQ(out[0].item<float>(), 3 * x);
+  }
 }
 
 }  // namespace
