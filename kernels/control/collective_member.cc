@@ -21,7 +21,6 @@ struct CollectiveMember::Pending {
 struct CollectiveMember::Part {
   std::shared_ptr<CollectiveMember> member;
   CommunicatorPointer communicator;
-  Device* device = nullptr;
   int64_t number = 0, collectives = 0;
   Cancellation* cancellation = nullptr;  // set by watch()
   Cancellation::Token token = -1;
@@ -72,7 +71,7 @@ std::pair<CollectiveMember::PartPointer, std::string> CollectiveMember::begin(
   {
     const std::lock_guard lock(mutex_);
     if (communicator_ == nullptr) meet(library, device, library.new_id());
-    part = add_part(device, next_++, collectives);
+    part = add_part(next_++, collectives);
     ticket = ticket_of(part->number, id_);
   }
   watch(part, cancellation);
@@ -104,7 +103,7 @@ CollectiveMember::PartPointer CollectiveMember::begin(CommunicatorLibrary& libra
       fail(Code::aborted, "collectives of ", devices_,
            " were broken off by an error: ", why_broken_.message, ": run the step again");
     }
-    part = add_part(device, number, collectives);
+    part = add_part(number, collectives);
   }
   watch(part, cancellation);
   return part;
@@ -112,6 +111,7 @@ CollectiveMember::PartPointer CollectiveMember::begin(CommunicatorLibrary& libra
 
 void CollectiveMember::meet(CommunicatorLibrary& library, Device& device, const std::string& id) {
   communicator_ = library.make(device, id, rank_, members_);
+  stream_ = dynamic_cast<HasSideStreams&>(device).take_side_stream();
   id_ = id;
   why_broken_ = {};
   is_ready_ = false;
@@ -121,12 +121,10 @@ void CollectiveMember::meet(CommunicatorLibrary& library, Device& device, const 
   });
 }
 
-CollectiveMember::PartPointer CollectiveMember::add_part(Device& device, int64_t number,
-                                                         int64_t collectives) {
+CollectiveMember::PartPointer CollectiveMember::add_part(int64_t number, int64_t collectives) {
   auto part = std::make_shared<Part>();
   part->member = shared_from_this();
   part->communicator = communicator_;
-  part->device = &device;
   part->number = number;
   part->collectives = collectives;
   check(parts_.emplace(number, part).second, "step ", number, " of the collectives of ", devices_,
@@ -212,10 +210,10 @@ void CollectiveMember::advance() {
 }
 
 void CollectiveMember::enqueue(const PartPointer& part, const std::shared_ptr<Pending>& pending) {
-  communicator_->run(pending->call, pending->in.raw(), pending->out.raw(), part->device->stream());
+  stream_->follow();
+  communicator_->run(pending->call, pending->in.raw(), pending->out.raw(), stream_->stream());
   // It holds the tensors until the GPU has finished, even if the step ends before.
-  part->device->when_finished(
-      [part, pending](const Status& status) { finish(part, *pending, status); });
+  stream_->when_finished([part, pending](const Status& status) { finish(part, *pending, status); });
 }
 
 void CollectiveMember::finish(const PartPointer& part, Pending& pending, const Status& status) {

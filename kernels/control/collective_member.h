@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "core/execution/side_stream.h"
 #include "core/state/resource.h"
 #include "core/tensor.h"
 #include "kernels/control/communicator.h"
@@ -16,7 +17,8 @@ namespace leat {
 
 // Thread-safe. Collectives of one communicator must be enqueued in one order everywhere. So the
 // steps have numbers, which rank 0 gives out, and the collectives of a step have positions; what
-// comes early waits for its turn, and holds no thread.
+// comes early waits for its turn, and holds no thread. They run beside the GPU's compute stream:
+// what follows them there may be what another member waits for before it takes part.
 //
 // A step that ends before its collectives have breaks the communicator: members may have enqueued
 // different parts of it. Rank 0 then begins a new one with the next step; the others learn that
@@ -54,7 +56,7 @@ class CollectiveMember : public Resource, public std::enable_shared_from_this<Co
 
   // With the lock held.
   void meet(CommunicatorLibrary& library, Device& device, const std::string& id);
-  PartPointer add_part(Device& device, int64_t number, int64_t collectives);
+  PartPointer add_part(int64_t number, int64_t collectives);
   // Without it.
   static void watch(const PartPointer& part, Cancellation& cancellation);
   void wait_for_members(const CommunicatorPointer& communicator);
@@ -68,8 +70,9 @@ class CollectiveMember : public Resource, public std::enable_shared_from_this<Co
   const int rank_, members_;
   const std::string devices_;  // of all members, in order of rank
   mutable std::mutex mutex_;
-  CommunicatorPointer communicator_;  // null: none yet, or broken
-  std::string id_;                    // of the communicator, also if it is broken
+  CommunicatorPointer communicator_;    // null: none yet, or broken
+  std::shared_ptr<SideStream> stream_;  // of the communicator
+  std::string id_;                      // of the communicator, also if it is broken
   Status why_broken_;
   bool is_ready_ = false;                 // all members have met
   int64_t next_ = 0;                      // rank 0: the number of the next step

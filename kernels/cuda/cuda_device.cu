@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/execution/side_stream.h"
 #include "core/execution/work_clock.h"
 #include "core/memory/memory_owner.h"
 #include "core/memory/pinned_memory.h"
@@ -64,7 +65,36 @@ void allow_access(int ordinal, int peer) {
   (void)cudaGetLastError();
 }
 
+// It has a thread of its own for its events: one that waits holds up no others.
+class CudaSideStream : public SideStream {
+ public:
+  CudaSideStream(int ordinal, cudaStream_t compute)
+      : ordinal_(ordinal),
+        compute_(compute),
+        stream_(ordinal, make_stream(ordinal)),
+        completions_(ordinal) {}
+
+  Stream& stream() override { return stream_; }
+  void follow() override {
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    PassingEvent now;
+    now.record(compute_);
+    now.hold(stream_.handle());
+  }
+  void when_finished(Device::Done done) override {
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    completions_.call_after(stream_.handle(), std::move(done));
+  }
+
+ private:
+  const int ordinal_;
+  const cudaStream_t compute_;
+  CudaStream stream_;
+  CompletionThread completions_;  // last: it waits for the stream
+};
+
 class CudaDevice : public Device,
+                   public HasSideStreams,
                    public HasWorkClock,
                    public HasWorkRecorder,
                    public HasPinnedMemory {
@@ -108,6 +138,21 @@ class CudaDevice : public Device,
   Stream& stream() override { return stream_; }
   std::unique_ptr<WorkClock> start_clock() override {
     return std::make_unique<EventClock>(ordinal_, stream_.handle());
+  }
+
+  // Kept for reuse, and not ended by whoever has it: that may be one of its own callbacks.
+  std::shared_ptr<SideStream> take_side_stream() override {
+    const std::lock_guard lock(side_mutex_);
+    if (unused_side_streams_.empty()) {
+      side_streams_.push_back(std::make_unique<CudaSideStream>(ordinal_, stream_.handle()));
+      unused_side_streams_.push_back(side_streams_.back().get());
+    }
+    CudaSideStream* const out = unused_side_streams_.back();
+    unused_side_streams_.pop_back();
+    return {out, [this](CudaSideStream* stream) {
+              const std::lock_guard lock(side_mutex_);
+              unused_side_streams_.push_back(stream);
+            }};
   }
 
   std::unique_ptr<WorkRecording> start_recording() override {
@@ -225,7 +270,11 @@ class CudaDevice : public Device,
   CudaStream stream_, uploads_;
   std::shared_ptr<BlockPool> memory_;  // shared with the buffers, which may be the last to go
   std::shared_ptr<BlockPool> pinned_;  // this one, too
-  CompletionThread completions_;       // last: its callbacks use the others
+  std::mutex side_mutex_;
+  std::vector<CudaSideStream*> unused_side_streams_;
+  // Last: their callbacks use the others.
+  CompletionThread completions_;
+  std::vector<std::unique_ptr<CudaSideStream>> side_streams_;
 };
 
 }  // namespace

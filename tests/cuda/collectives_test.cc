@@ -203,6 +203,32 @@ TEST_F(GpuCollectives, SurviveAStepThatFails) {
   EXPECT_THAT(floats_of(session.run(zero({{x, indices(2)}}), fetches)[4]), ElementsAre(1, 4, 7, 7));
 }
 
+// GPU 1 has its value when GPU 0, which has enqueued its part of the collective, has computed more.
+TEST_F(GpuCollectives, HoldUpNoOtherWork) {
+  PerReplica in = values({3});
+  Output late;
+  {
+    const DeviceScope host(graph_, "CPU:0");
+    late = identity(in[0]);
+  }
+  {
+    const auto there = replicas_.on_worker(graph_, 0);
+    late = tanh(late) * 0.0F;
+  }
+  {
+    const auto there = replicas_.on_worker(graph_, 1);
+    in[1] = in[1] + late;
+  }
+  const PerReplica sums = all_reduce(replicas_, in, {.reduction = Reduction::sum});
+  const int64_t before = collectives();
+  Session session(graph_, {.timeout = std::chrono::seconds(20), .threads = 2});
+  for (int step = 0; step < 3; ++step) {
+    for (const Tensor& each : session.run(zero(), sums))
+      EXPECT_THAT(floats_of(each), ElementsAre(300, 303, 306));
+  }
+  EXPECT_EQ(collectives() - before, 3);
+}
+
 TEST_F(GpuCollectives, ReachOtherTasks) {
   TaskOptions options = InProcessCluster::default_options();
   options.gpus = true;

@@ -1,0 +1,32 @@
+// Work of a device beside its compute stream: what waits for other devices, such as a collective,
+// must not hold up work that they may wait for.
+#pragma once
+
+#include <memory>
+
+#include "core/device.h"
+
+namespace leat {
+
+// For one thread at a time.
+class SideStream {
+ public:
+  virtual ~SideStream() = default;
+  // Where to enqueue. Begins after all that was on the compute stream at the last call of follow();
+  // the compute stream does not wait for it.
+  virtual Stream& stream() = 0;
+  virtual void follow() = 0;
+  // Calls `done` when all work enqueued on stream() so far has run. Until then its memory must not
+  // be given back, for the device would hand it out to its compute stream.
+  virtual void when_finished(Device::Done done) = 0;
+};
+
+// What a device with such streams is, too: dynamic_cast<HasSideStreams*>(&device).
+class HasSideStreams {
+ public:
+  virtual ~HasSideStreams() = default;
+  // Goes back to the device with the last copy of the handle.
+  virtual std::shared_ptr<SideStream> take_side_stream() = 0;
+};
+
+}  // namespace leat
