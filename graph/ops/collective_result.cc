@@ -23,13 +23,29 @@ CollectiveKind collective_kind_from_name(std::string_view name) {
 }
 
 Output collective_result(Output by_messages, Output own, const CollectiveMark& mark, Location at) {
-  return op("CollectiveResult", {by_messages, own},
-            {{"kind", collective_kind_name(mark.kind)},
+  std::vector<Output> inputs = {by_messages, own};
+  if (mark.ticket) inputs.push_back(mark.ticket);
+  return op("CollectiveResult", inputs,
+            {{"N", mark.ticket ? 1 : 0},
+             {"kind", collective_kind_name(mark.kind)},
              {"is_mean", mark.is_mean},
              {"group", mark.group},
              {"rank", mark.rank},
-             {"members", mark.members}},
+             {"members", mark.members},
+             {"programs", mark.programs.name},
+             {"tasks", mark.programs.tasks}},
             at);
+}
+
+Output collective_ticket(Graph& graph, const std::string& programs, Location at) {
+  return graph.add({.op = "CollectiveTicket", .attrs = {{"programs", programs}}, .location = at})
+      .output();
+}
+
+Node& collective_signal(Graph& graph, const std::string& programs, bool by_library, Location at) {
+  return graph.add({.op = "CollectiveSignal",
+                    .attrs = {{"programs", programs}, {"by_library", by_library}},
+                    .location = at});
 }
 
 }  // namespace leat

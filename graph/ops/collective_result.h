@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/graph.h"
 
@@ -18,11 +19,21 @@ enum class CollectiveKind : uint8_t {
 std::string_view collective_kind_name(CollectiveKind kind);       // "all_reduce"
 CollectiveKind collective_kind_from_name(std::string_view name);  // INVALID_ARGUMENT otherwise
 
+// Members that are programs, each with a graph that has the marks of one rank. What they tell each
+// other differs: of two sets of nodes, that of the way that is taken remains in the step.
+struct CollectivePrograms {
+  std::string name;                // unique in the graph; the library runs all its marks or none
+  std::vector<std::string> tasks;  // of the members, by rank: "/job:worker/task:0"
+};
+
 struct CollectiveMark {
   CollectiveKind kind = CollectiveKind::all_reduce;
   bool is_mean = false;
   std::string group;  // unique in the graph; of all members' marks
   int64_t rank = 0, members = 1;
+  CollectivePrograms programs = {};  // no name: the graph has the marks of all members
+  // Of a program of another rank than 0: what program 0 has of collective_ticket().
+  Output ticket = {};
 };
 
 // `by_messages`, which plain ops and transfers compute of all members' values. `own` is the value
@@ -31,5 +42,13 @@ struct CollectiveMark {
 // of the mark.
 Output collective_result(Output by_messages, Output own, const CollectiveMark& mark,
                          Location at = here());
+
+// Of program 0: a string scalar that it sends to the others.
+Output collective_ticket(Graph& graph, const std::string& programs, Location at = here());
+
+// A node that ends with the nodes of the control scope if the library runs these collectives
+// (`by_library`), or if it does not, and does nothing, and does not ask for them, otherwise.
+Node& collective_signal(Graph& graph, const std::string& programs, bool by_library,
+                        Location at = here());
 
 }  // namespace leat

@@ -2,6 +2,9 @@
 // `_CollectiveRun` on each of them; for the others the plain ops and transfers stay, and of the
 // marks (graph/ops/collective_result.h) nothing is left.
 //
+// Members that are other programs have their marks in other graphs. Their GPUs are taken to be
+// those of their tasks that have this member's number, for they build the same model.
+//
 // The collectives of the same members share a communicator. All members must enqueue them in one
 // order, so each has a position: first those that wait for no other, and so on.
 #include <algorithm>
@@ -19,8 +22,20 @@
 namespace leat {
 namespace {
 
-// The marks of one collective, by rank.
+// The marks of one collective, by rank; null where the member is another program.
 using Members = std::vector<const Node*>;
+
+// The one that the graph holds first.
+const Node& first_of(const Members& members) {
+  const Node* out = nullptr;
+  for (const Node* each : members) {
+    if (each != nullptr && (out == nullptr || each->id < out->id)) out = each;
+  }
+  return *out;
+}
+
+// Of the members that are programs; empty: the graph has all members.
+const std::string& programs_of(const Node& node) { return node.attr<std::string>("programs"); }
 
 // A collective that a library can run.
 struct Lowered {
@@ -48,15 +63,20 @@ class Lowering {
  private:
   void leave_plain(const Node& mark, Rebuild& rebuild) const;
   void find();
-  // By rank, if the step has all members, each on a GPU of its own with the kernel.
+  // If the step has all members, or this program's, each on a GPU of its own with the kernel.
   bool can_be_lowered(const Members& members, const DeadTogether& dead) const;
-  bool can_run(const Node& mark) const;  // on its device
+  bool can_run(const Node& mark, const DeviceName& device) const;
+  // By rank.
+  static std::vector<DeviceName> devices_of(const Members& members);
   // False if two collectives wait for each other.
   bool find_depths();
   void order();
   // A step that fails before it has the first value takes no part.
-  // `first`: the first mark of the group that the graph holds.
+  // `first`: the first node of the graph that needs it.
   void join(Group& group, const Node& first, Rebuild& rebuild) const;
+  void replace_mark(const Node& mark, Rebuild& rebuild);
+  void replace_ticket(const Node& ticket, Rebuild& rebuild);
+  void replace_signal(const Node& signal, Rebuild& rebuild) const;
   Node& run_node(const Node& mark, const Lowered& lowered, Node& join, Rebuild& rebuild) const;
 
   const Graph& graph_;
@@ -65,13 +85,28 @@ class Lowering {
   std::vector<Lowered> lowered_;
   std::map<const Node*, Lowered*> of_mark_;
   std::map<std::string, Group> groups_;  // by the names of the devices
+  std::map<std::string, Group*> groups_of_programs_;
   std::map<const Lowered*, Group*> group_of_;
 };
 
 bool is_mark(const Node& node) { return node.is("CollectiveResult"); }
 
-bool Lowering::can_run(const Node& mark) const {
-  const auto known = devices_.find(mark.assigned_device->to_string());
+std::vector<DeviceName> Lowering::devices_of(const Members& members) {
+  std::vector<DeviceName> out;
+  for (size_t k = 0; k < members.size(); ++k) {
+    if (members[k] != nullptr) {
+      out.push_back(*members[k]->assigned_device);
+      continue;
+    }
+    const Node& own = first_of(members);
+    out.push_back(DeviceName::parse(own.attr<std::vector<std::string>>("tasks")[k])
+                      .with_defaults(*own.assigned_device));
+  }
+  return out;
+}
+
+bool Lowering::can_run(const Node& mark, const DeviceName& device) const {
+  const auto known = devices_.find(device.to_string());
   if (known == devices_.end() || known->second->type != DeviceType::gpu) return false;
   Node run;
   run.op = &op_named("_CollectiveRun");
@@ -80,14 +115,18 @@ bool Lowering::can_run(const Node& mark) const {
 }
 
 bool Lowering::can_be_lowered(const Members& members, const DeadTogether& dead) const {
-  std::set<std::string> places;
-  for (size_t k = 0; k < members.size(); ++k) {
-    const Node* const mark = members[k];
-    if (mark == nullptr || !can_run(*mark) || !dead.is_in_no_branch(*mark)) return false;
+  const Node& first = first_of(members);
+  const bool has_programs = !programs_of(first).empty();
+  for (const Node* mark : members) {
+    if (mark == nullptr && has_programs) continue;
+    if (mark == nullptr || !dead.is_in_no_branch(*mark)) return false;
     const Node& own = *mark->inputs[1].node;
     const bool is_here = own.assigned_device->to_string() == mark->assigned_device->to_string();
     if (!is_here || !mark->inputs[1].shape().is_complete()) return false;
-    if (!places.insert(mark->assigned_device->to_string()).second) return false;
+  }
+  std::set<std::string> places;
+  for (const DeviceName& device : devices_of(members)) {
+    if (!can_run(first, device) || !places.insert(device.to_string()).second) return false;
   }
   return true;
 }
@@ -109,11 +148,22 @@ void Lowering::find() {
   }
   if (found.empty()) return;
   const DeadTogether dead(graph_);
+  std::set<std::string> refused;  // programs: their marks go one way
   for (const auto& [name, members] : found) {
-    if (!broken.contains(name) && can_be_lowered(members, dead)) lowered_.push_back({members});
+    if (!broken.contains(name) && can_be_lowered(members, dead)) {
+      lowered_.push_back({members});
+    } else {
+      refused.insert(programs_of(first_of(members)));
+    }
   }
+  refused.erase("");
+  std::erase_if(lowered_, [&](const Lowered& each) {
+    return refused.contains(programs_of(first_of(each.members)));
+  });
   for (Lowered& each : lowered_) {
-    for (const Node* mark : each.members) of_mark_.emplace(mark, &each);
+    for (const Node* mark : each.members) {
+      if (mark != nullptr) of_mark_.emplace(mark, &each);
+    }
   }
 }
 
@@ -148,22 +198,22 @@ bool Lowering::find_depths() {
 
 void Lowering::order() {
   for (Lowered& each : lowered_) {
-    std::string key;
-    std::vector<DeviceName> devices;
-    for (const Node* mark : each.members) {
-      devices.push_back(*mark->assigned_device);
-      key += concat(devices.back().to_string(), " ");
-    }
+    const std::string& programs = programs_of(first_of(each.members));
+    const std::vector<DeviceName> devices = devices_of(each.members);
+    std::string key = programs;
+    for (const DeviceName& device : devices) key += concat(" ", device.to_string());
     Group& group = groups_[key];
     group.devices = devices;
     group.collectives.push_back(&each);
     group_of_[&each] = &group;
+    if (!programs.empty()) groups_of_programs_[programs] = &group;
   }
   for (auto& [key, group] : groups_) {
-    std::stable_sort(
-        group.collectives.begin(), group.collectives.end(), [](const Lowered* a, const Lowered* b) {
-          return std::pair(a->depth, a->members[0]->id) < std::pair(b->depth, b->members[0]->id);
-        });
+    std::stable_sort(group.collectives.begin(), group.collectives.end(),
+                     [](const Lowered* a, const Lowered* b) {
+                       return std::pair(a->depth, first_of(a->members).id) <
+                              std::pair(b->depth, first_of(b->members).id);
+                     });
     for (size_t i = 0; i < group.collectives.size(); ++i)
       group.collectives[i]->position = static_cast<int64_t>(i);
   }
@@ -173,12 +223,17 @@ void Lowering::join(Group& group, const Node& first, Rebuild& rebuild) const {
   std::string names;
   for (const DeviceName& device : group.devices)
     names += concat(names.empty() ? "" : ", ", device.to_string());
+  const Lowered& lowered = is_mark(first) ? *of_mark_.at(&first) : *group.collectives.front();
+  const std::string key = concat(names, programs_of(first));
   // Equal in all steps of a session, which then share the communicator.
-  const std::string scope = concat("collectives_of_", std::hash<std::string>{}(names), "/member_");
+  const std::string scope = concat("collectives_of_", std::hash<std::string>{}(key), "/member_");
   Output ticket;
   for (size_t rank = 0; rank < group.devices.size(); ++rank) {
-    const Node& mark = *of_mark_.at(&first)->members[rank];
+    group.joins.push_back(nullptr);
+    if (lowered.members[rank] == nullptr) continue;
+    const Node& mark = *lowered.members[rank];
     const Output& own = mark.inputs[1];
+    if (mark.inputs.size() > 2) ticket = rebuild.map(mark.inputs[2]);
     Node& node = rebuild.graph().insert(
         {.op = "_CollectiveJoin",
          .name = rebuild.graph().unique_name(concat(scope, rank)),
@@ -194,7 +249,7 @@ void Lowering::join(Group& group, const Node& first, Rebuild& rebuild) const {
         {});
     node.assigned_device = mark.assigned_device;
     if (!ticket) ticket = {&node, 1};
-    group.joins.push_back(&node);
+    group.joins.back() = &node;
   }
 }
 
@@ -233,26 +288,55 @@ void Lowering::leave_plain(const Node& mark, Rebuild& rebuild) const {
   rebuild.replace(mark, {{&node, 0}}, {&node});
 }
 
+void Lowering::replace_mark(const Node& mark, Rebuild& rebuild) {
+  const auto found = of_mark_.find(&mark);
+  if (found == of_mark_.end()) return leave_plain(mark, rebuild);
+  Group& group = *group_of_.at(found->second);
+  if (group.joins.empty()) join(group, mark, rebuild);
+  Node& own_join = *group.joins[static_cast<size_t>(mark.attr<int64_t>("rank"))];
+  Node& made = run_node(mark, *found->second, own_join, rebuild);
+  rebuild.replace(mark, {made.output()}, {&made});
+}
+
+void Lowering::replace_ticket(const Node& ticket, Rebuild& rebuild) {
+  const auto found = groups_of_programs_.find(programs_of(ticket));
+  if (found == groups_of_programs_.end()) {
+    rebuild.copy(ticket);
+    return;
+  }
+  Group& group = *found->second;
+  if (group.joins.empty()) join(group, ticket, rebuild);
+  rebuild.replace(ticket, {{group.joins[0], 1}}, {group.joins[0]});
+}
+
+void Lowering::replace_signal(const Node& signal, Rebuild& rebuild) const {
+  const bool is_by_library = groups_of_programs_.contains(programs_of(signal));
+  const bool is_taken = is_by_library == signal.attr<bool>("by_library");
+  Node& node = rebuild.graph().insert(
+      {.op = "NoOp",
+       .name = signal.name,
+       .control_inputs = is_taken ? rebuild.control_inputs_of(signal) : std::vector<Node*>{},
+       .location = signal.location},
+      {});
+  node.assigned_device = signal.assigned_device;
+  rebuild.replace(signal, {{&node, 0}}, {&node});
+}
+
 Graph Lowering::run() {
   find();
   if (!find_depths()) of_mark_.clear();
   if (!of_mark_.empty()) order();
   Rebuild rebuild(graph_);
   for (const auto& node : graph_.nodes()) {
-    if (!is_mark(*node)) {
+    if (is_mark(*node)) {
+      replace_mark(*node, rebuild);
+    } else if (node->is("CollectiveTicket")) {
+      replace_ticket(*node, rebuild);
+    } else if (node->is("CollectiveSignal")) {
+      replace_signal(*node, rebuild);
+    } else {
       rebuild.copy(*node);
-      continue;
     }
-    const auto found = of_mark_.find(node.get());
-    if (found == of_mark_.end()) {
-      leave_plain(*node, rebuild);
-      continue;
-    }
-    Group& group = *group_of_.at(found->second);
-    if (group.joins.empty()) join(group, *node, rebuild);
-    Node& own_join = *group.joins[static_cast<size_t>(node->attr<int64_t>("rank"))];
-    Node& made = run_node(*node, *found->second, own_join, rebuild);
-    rebuild.replace(*node, {made.output()}, {&made});
   }
   return std::move(rebuild).finish();
 }

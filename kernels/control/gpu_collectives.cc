@@ -13,10 +13,11 @@ const Op collective_result_op{{
     .name = "CollectiveResult",
     .doc = "y = by_messages. `own` is what this member of the group brings: "
            "graph/ops/collective_result.h. Leat's own op.",
-    .inputs = {"by_messages: T", "own: T"},
+    .inputs = {"by_messages: T", "own: T", "ticket: N * string"},
     .outputs = {"result: T"},
     .attrs = {"T: type", "kind: {'all_reduce', 'reduce_scatter', 'all_gather'}", "is_mean: bool",
-              "group: string", "rank: int >= 0", "members: int >= 1"},
+              "group: string", "rank: int >= 0", "members: int >= 1", "N: int >= 0 = 0",
+              "programs: string = ''", "tasks: list(string) = []"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx(0) = g.dy(); },
     .kernels = kernels_for_any_device([](const KernelRequest&) { return BoundKernel::view(); }),
@@ -27,6 +28,30 @@ const Op collective_result_op{{
                             {"rank", 0},
                             {"members", 2}},
                   .outputs = {floats({1, 2})}}},
+}};
+
+const Op collective_ticket_op{{
+    .name = "CollectiveTicket",
+    .doc = "ticket = what the other programs need to take part in the collectives of a step, where "
+           "a library runs them: graph/ops/collective_result.h. Leat's own op.",
+    .outputs = {"ticket: string"},
+    .attrs = {"programs: string"},
+    .shape = shapes::scalar(),
+    .kernels = {{.execute =
+                     [](ExecuteContext& c) { c.set_output(0, Tensor::scalar(std::string())); }}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+const Op collective_signal_op{{
+    .name = "CollectiveSignal",
+    .doc = "Waits for what programs tell each other where a library runs their collectives, or "
+           "where none does: graph/ops/collective_result.h. Leat's own op.",
+    .attrs = {"programs: string", "by_library: bool"},
+    .shape = shapes::none(),
+    .kernels = {{.execute = [](ExecuteContext&) {}}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
 }};
 
 const Op collective_join_op{{

@@ -32,6 +32,7 @@ class Mailbox : public WaitingState {
   std::string state() const override {
     const std::lock_guard lock(mutex_);
     std::string out;
+    if (!present_.empty()) out = concat("all begin when ", list_of(absent()), " have come");
     for (const auto& wait : waits_) {
       if (const std::string text = text_of(*wait); !text.empty())
         out += concat(out.empty() ? "" : "; ", text);
@@ -65,6 +66,34 @@ class Mailbox : public WaitingState {
       started_.insert(rank);
       std::erase_if(letters_, [&](const auto& each) { return each.first.second == rank; });
     });
+  }
+
+  // Waits until all members wait here at the same time. OUT_OF_RANGE if one of those that have not
+  // come has left, FAILED_PRECONDITION after an error.
+  void meet(int64_t rank, Cancellation& cancellation, std::function<void(const Status&)> met) {
+    check_rank(rank);
+    const auto guest = std::make_shared<Guest>();
+    when_possible(
+        [this, rank, guest, is_here = false]() mutable {
+          // The same member twice: of the first one nobody has said yet that it is gone.
+          if (!std::exchange(is_here, true)) present_.insert_or_assign(rank, guest);
+          if (guest->has_met) return true;
+          const std::vector<int64_t> missing = absent();
+          for (const int64_t other : missing) check_may_come(other);
+          if (!missing.empty()) return false;
+          for (auto& [of_rank, each] : present_) each->has_met = true;
+          present_.clear();
+          return true;
+        },
+        cancellation,
+        [this, rank, guest, met = std::move(met)](const Status& status) {
+          if (!status.is_ok()) {
+            const std::lock_guard lock(mutex_);
+            const auto found = present_.find(rank);
+            if (found != present_.end() && found->second == guest) present_.erase(found);
+          }
+          met(status);
+        });
   }
 
   using Taken = std::function<void(const Status&, std::vector<Tensor>)>;
@@ -119,6 +148,10 @@ class Mailbox : public WaitingState {
     std::vector<Tensor> values;
   };
 
+  struct Guest {
+    bool has_met = false;
+  };
+
   void check_rank(int64_t rank) const {
     check(rank >= 0 && rank < members_, "mailbox '", name(), "' has no member ", rank,
           ": its members are 0 to ", members_ - 1);
@@ -163,20 +196,41 @@ class Mailbox : public WaitingState {
            ": all must start again from the same step");
     }
   }
+  std::vector<int64_t> absent() const {
+    std::vector<int64_t> out;
+    for (int64_t rank = 0; rank < members_; ++rank) {
+      if (!present_.contains(rank)) out.push_back(rank);
+    }
+    return out;
+  }
+  void check_may_come(int64_t rank) const {
+    const auto left = left_.find(rank);
+    if (left == left_.end()) return;
+    if (left->second) {
+      fail(Code::failed_precondition, "mailbox '", name(), "': the program of member ", rank,
+           " has failed before all had come: see its own error");
+    }
+    fail(Code::out_of_range, "mailbox '", name(), "': member ", rank,
+         " has left before all had come: its data has ended, or it has stopped");
+  }
+  static std::string list_of(const std::vector<int64_t>& ranks) {
+    std::string out;
+    for (const int64_t rank : ranks) out += concat(out.empty() ? "" : " and ", "member ", rank);
+    return out;
+  }
   // Empty if a change lets it go on.
   std::string text_of(const Wait& wait) const {
-    std::string out;
-    for (const int64_t rank : awaited(wait))
-      out += concat(out.empty() ? "" : " and ", "member ", rank);
-    if (out.empty()) return out;
-    return concat("step ", wait.step, " waits for '", wait.slot, "' of ", out);
+    const std::string ranks = list_of(awaited(wait));
+    if (ranks.empty()) return ranks;
+    return concat("step ", wait.step, " waits for '", wait.slot, "' of ", ranks);
   }
 
   const int64_t members_;
   std::map<std::pair<std::string, int64_t>, std::deque<Letter>> letters_;
-  std::map<int64_t, bool> left_;              // who has left, and whether after an error
-  std::set<int64_t> started_;                 // since the owner last met them
-  std::vector<std::shared_ptr<Wait>> waits_;  // those that had to wait, the longest first
+  std::map<int64_t, bool> left_;                       // who has left, and whether after an error
+  std::set<int64_t> started_;                          // since the owner last met them
+  std::vector<std::shared_ptr<Wait>> waits_;           // those that had to wait, the longest first
+  std::map<int64_t, std::shared_ptr<Guest>> present_;  // who waits in meet()
 };
 
 // ---- Kernels
@@ -196,6 +250,10 @@ void join(ExecuteContext& c) { mailbox_of(c).join(c.input(1).item<int32_t>()); }
 
 void leave(ExecuteContext& c) {
   mailbox_of(c).leave(c.input(1).item<int32_t>(), c.node().attr<bool>("has_failed"));
+}
+
+void meet(ExecuteContext& c, std::function<void(Status)> done) {
+  mailbox_of(c).meet(c.input(1).item<int32_t>(), c.cancellation(), std::move(done));
 }
 
 void take(ExecuteContext& c, std::function<void(Status)> done) {
@@ -300,6 +358,17 @@ const Op join_op{{
     .inputs = {"handle: resource", "rank: int32"},
     .shape = shapes::none(),
     .kernels = {{.execute = join}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+const Op meet_op{{
+    .name = "MailboxMeet",
+    .doc = "Waits until all members wait at this mailbox at the same time. Who comes again after "
+           "an error is not taken for the one who was there before. Leat's own op.",
+    .inputs = {"handle: resource", "rank: int32"},
+    .shape = shapes::none(),
+    .kernels = {{.execute_async = meet}},
     .is_stateful = true,
     .is_not_differentiable = true,
 }};

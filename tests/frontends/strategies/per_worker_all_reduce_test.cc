@@ -189,7 +189,7 @@ TEST(PerWorkerAllReduce, AWaitSaysForWhom) {
   InProcessCluster cluster({{"worker", 3}});
   Program program("all_reduce:replicas=per_worker", member(cluster, 0));
   expect_error_with(
-      Code::deadline_exceeded, "step -1 waits for 'begin' of member 1 and member 2", [&] {
+      Code::deadline_exceeded, "all begin when member 1 and member 2 have come", [&] {
         TrainingSession session(program.training, {.session = {.timeout = 300ms}, .recoveries = 0});
       });
 }

@@ -1,5 +1,8 @@
 #include "frontends/cpp/strategies/parts/program_group.h"
 
+#include <optional>
+#include <utility>
+
 #include "frontends/cpp/outside_control_scopes.h"
 #include "frontends/cpp/strategies/parts/reduction.h"
 #include "frontends/cpp/variables.h"
@@ -102,6 +105,60 @@ Output ProgramGroup::chunked(Output flat, const std::string& slot, Output step, 
   return concatenate(all, 0);
 }
 
+ProgramGroup::Library ProgramGroup::begin_library(Output first_value, Output step, Location at) {
+  Library out;
+  const std::string number = std::to_string(exchanges_);
+  out.programs.name = concat(name_, "/exchange_", number);
+  for (int k = 0; k < replicas_.count(); ++k)
+    out.programs.tasks.push_back(replicas_.worker(k).task_string());
+  const std::vector<Output> sent_before = std::exchange(sent_, {});
+  Output word;
+  {
+    // Who fails before it has a value takes no part.
+    const ControlScope after(graph_, {first_value});
+    word = replicas_.own() == 0 ? collective_ticket(graph_, out.programs.name, at)
+                                : constant(graph_, std::string("here"));
+  }
+  for (const int k : others()) post(k, "begin_" + number, step, word, at);
+  const std::vector<Output> words = take(others(), "begin_" + number, step, str, {}, at);
+  if (replicas_.own() != 0) out.ticket = words.front();
+  out.awaited = std::exchange(sent_, sent_before);
+  out.awaited.push_back(words.front());
+  return out;
+}
+
+void ProgramGroup::end_library(Library& library, const std::vector<Output>& results, Output step,
+                               Location at) {
+  const std::string slot = concat("end_", exchanges_);
+  const std::vector<Output> by_messages = std::exchange(sent_, {});
+  {
+    const ControlScope after(graph_, results);
+    const Output word = constant(graph_, std::string("done"));
+    for (const int k : others()) post(k, slot, step, word, at);
+  }
+  library.awaited.insert(library.awaited.end(), sent_.begin(), sent_.end());
+  // A member that fails before its sums are there ends the waits of the others.
+  library.awaited.push_back(take(others(), slot, step, str, {}, at).front());
+  sent_.clear();
+  for (const bool by_library : {false, true}) {
+    const ControlScope after(graph_, by_library ? library.awaited : by_messages);
+    sent_.push_back(collective_signal(graph_, library.programs.name, by_library, at).output());
+  }
+}
+
+Output ProgramGroup::marked(Output by_messages, Output own, const Library& library,
+                            const std::string& slot, Reduction reduction, Location at) const {
+  return collective_result(by_messages, own,
+                           {.kind = CollectiveKind::all_reduce,
+                            .is_mean = reduction == Reduction::mean,
+                            .group = concat(name_, "/", slot),
+                            .rank = replicas_.own(),
+                            .members = replicas_.count(),
+                            .programs = library.programs,
+                            .ticket = library.ticket},
+                           at);
+}
+
 std::vector<Output> ProgramGroup::all_reduce(const std::vector<Output>& values,
                                              const std::vector<std::string>& names, Output step,
                                              const AllReduceOptions& options, Location at) {
@@ -123,6 +180,10 @@ std::vector<Output> ProgramGroup::all_reduce(const std::vector<Output>& values,
   const NameScope scope(graph_, "exchange");
   std::vector<Output> out(values.size());
   const bool is_adasum = options.reduction == Reduction::adasum;
+  const bool is_marked = options.algorithm == Algorithm::automatic && !is_adasum;
+  const std::vector<Output> sent_before = std::exchange(sent_, {});
+  std::optional<Library> library;
+  std::vector<Output> results;
   for (const std::vector<size_t>& bucket :
        make_buckets(values, is_adasum ? 1 : options.bucket_bytes)) {
     std::vector<int64_t> sizes;
@@ -137,12 +198,21 @@ std::vector<Output> ProgramGroup::all_reduce(const std::vector<Output>& values,
     for (const size_t i : bucket)
       plan_ += concat(names[i], ": ", values[i].dtype(), values[i].shape(), " in ", slot,
                       is_whole ? ", sent whole" : ", sent in parts", '\n');
-    const Output sum = is_whole ? direct(flat, slot, step, options.reduction, at)
-                                : chunked(flat, slot, step, options.reduction, at);
+    if (is_marked && !library) library = begin_library(flat, step, at);
+    Output sum = is_whole ? direct(flat, slot, step, options.reduction, at)
+                          : chunked(flat, slot, step, options.reduction, at);
+    if (is_marked) {
+      sum = marked(sum, flat, *library, slot, options.reduction, at);
+      results.push_back(sum);
+    }
     const std::vector<Output> parts = cut(sum, sizes);
     for (size_t j = 0; j < bucket.size(); ++j)
       out[bucket[j]] = reshaped(parts[j], values[bucket[j]].shape());
   }
+  if (library) end_library(*library, results, step, at);
+  sent_.insert(sent_.begin(), sent_before.begin(), sent_before.end());
+  plan_ += concat("exchange ", exchanges_++,
+                  is_marked ? ": by a library where all have one\n" : ": by messages\n");
   return out;
 }
 
@@ -172,7 +242,18 @@ Node* ProgramGroup::begin(Location at) {
   }
   done.insert(done.end(), sent_.begin(), sent_.end());
   sent_ = sent_in_steps;
-  std::vector<Output> plans = take(others(), "begin", start, str, {}, at);
+  // All are at this point at the same time. A letter alone may be that of a program which has
+  // failed meanwhile and is about to start again.
+  Output met;
+  {
+    const ControlScope after(graph_, done);
+    met = member_op("MailboxMeet", 0, {}, at);
+  }
+  std::vector<Output> plans;
+  {
+    const ControlScope after(graph_, {met});
+    plans = take(others(), "begin", start, str, {}, at);
+  }
   plans.insert(plans.begin() + own, plan);
   // A check that fails ends the step: not before the others have this program's plan.
   const ControlScope after(graph_, done);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "frontends/cpp/strategies/parts/collectives.h"
+#include "graph/ops/collective_result.h"
 
 namespace leat::collectives {
 
@@ -22,6 +23,10 @@ namespace leat::collectives {
 //
 // Cost of an all-reduce: as in collectives.h, with "direct" and "chunks" (of which each member sums
 // one). A message to each other task and step, beside the tensors.
+//
+// Where the values of all members are on GPUs that a library connects (NCCL), it computes the sums
+// of "automatic", if their dtypes are floats; two short messages to each other task and step then
+// tell who takes part and who has finished.
 class ProgramGroup {
  public:
   // FAILED_PRECONDITION if this program is not a worker's.
@@ -53,6 +58,16 @@ class ProgramGroup {
   void post(int to, const std::string& slot, Output step, Output value, Location at);
   std::vector<Output> take(const std::vector<int>& from, const std::string& slot, Output step,
                            DType dtype, const Shape& shape, Location at);
+  // What the members tell each other where a library sums: before, and after `results`.
+  struct Library {
+    CollectivePrograms programs;
+    Output ticket;                // of the first member; empty if this is it
+    std::vector<Output> awaited;  // by collective_signal()
+  };
+  Library begin_library(Output first_value, Output step, Location at);
+  void end_library(Library& library, const std::vector<Output>& results, Output step, Location at);
+  Output marked(Output by_messages, Output own, const Library& library, const std::string& slot,
+                Reduction reduction, Location at) const;
   Output direct(Output flat, const std::string& slot, Output step, Reduction reduction,
                 Location at);
   Output chunked(Output flat, const std::string& slot, Output step, Reduction reduction,
@@ -63,7 +78,7 @@ class ProgramGroup {
   const Replicas replicas_;
   const std::string name_;
   std::string plan_;
-  int buckets_ = 0;
+  int buckets_ = 0, exchanges_ = 0;
   std::vector<Output> mailboxes_;  // by worker; empty where none is made yet
   std::vector<Output> sent_;
 };
