@@ -38,6 +38,24 @@ void expect_error_with(Code code, std::string_view part, F&& f) {
   ADD_FAILURE() << "no error, but expected " << code_name(code) << " with: " << part;
 }
 
+// Of a call that waited when its session was closed; a thread that came to it later finds the
+// session closed.
+template <class F>
+void expect_ended_by_close(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    const bool came_late = error.code() == Code::failed_precondition;
+    EXPECT_EQ(code_name(error.code()),
+              code_name(came_late ? Code::failed_precondition : Code::cancelled));
+    const std::string_view text =
+        came_late ? "Session is closed." : "explicit call to `Session::Close()`";
+    EXPECT_NE(error.message().find(text), std::string::npos) << error.message();
+    return;
+  }
+  ADD_FAILURE() << "no error, but expected that the session was closed";
+}
+
 // The error that the action throws; OK if it throws nothing.
 template <class Action>
 Status error_of(Action&& action) {
