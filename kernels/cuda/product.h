@@ -37,7 +37,8 @@ class Product {
  public:
   virtual ~Product() = default;
   virtual size_t workspace_bytes() const = 0;
-  // Only enqueues. Operands may lie at any multiple of their element's size.
+  // Only enqueues. Operands may lie at any multiple of their element's size, the workspace at one
+  // of 256 bytes.
   virtual void run(const ProductOperands& operands, void* workspace, Stream& stream) const = 0;
 };
 

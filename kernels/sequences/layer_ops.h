@@ -14,8 +14,8 @@
 
 namespace leat::layer {
 
-inline const std::vector<std::string> attrs = {"T: {float, double}", "N: int >= 0 = 0",
-                                               "reverse: bool = false"};
+inline const std::vector<std::string> attrs = {"T: {bfloat16, float, float16, float64}",
+                                               "N: int >= 0 = 0", "reverse: bool = false"};
 
 // Row::run(units), compiled for each set of instructions.
 template <class Row>

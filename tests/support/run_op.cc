@@ -206,10 +206,13 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
     }
     out_pointers.push_back(out[i].elements() > 0 ? out[i].raw() : nullptr);
   }
-  const std::shared_ptr<Buffer> workspace = bound.workspace_bytes == 0 ? nullptr
-                                            : is_host(device)
-                                                ? device.allocate(bound.workspace_bytes)
-                                                : allocate(device, bound.workspace_bytes, choices);
+  std::shared_ptr<Buffer> workspace;
+  if (bound.workspace_bytes > 0 && !is_host(device))
+    workspace = allocate(device, bound.workspace_bytes, choices);
+  constexpr uintptr_t unit = 256;  // where workspaces start, whatever the tensors do
+  const bool is_aligned =
+      workspace != nullptr && reinterpret_cast<uintptr_t>(workspace->data()) % unit == 0;
+  if (bound.workspace_bytes > 0 && !is_aligned) workspace = device.allocate(bound.workspace_bytes);
   if (bound.function != nullptr) {
     bound.function(bound.bound.get(), {.inputs = in_pointers.data(),
                                        .outputs = out_pointers.data(),

@@ -16,7 +16,7 @@ Rules make_rules() {
       {"BatchMatMul", "BatchMatMulV2", "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput",
        "Conv3D", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "DepthwiseConv2dNative",
        "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "Einsum",
-       "MatMul"});
+       "GruLayer", "GruLayerGrad", "LstmLayer", "LstmLayerGrad", "MatMul"});
   // Arithmetic that loses no more than the rounding of its result.
   add(PrecisionRule::follows,
       {"Add", "AddN", "AddV2", "BiasAdd", "BiasAddV1", "Maximum", "Minimum", "Mul", "Neg", "Sub"});

@@ -9,7 +9,7 @@ namespace leat {
 
 enum class PrecisionRule : uint8_t {
   exact,    // keeps its dtypes: sums, means, exponentials, losses, updates, state
-  product,  // always in 16 bits: matrix products and convolutions
+  product,  // always in 16 bits: matrix products, convolutions, recurrent layers
   follows,  // in 16 bits between values of 16 bits: additions, activations, moved elements
   reduces,  // reads 16 bits, adds up in 32: the gradient of a bias
   shape,    // reads no element, only the shape

@@ -10,8 +10,10 @@
 #include "graph/passes/mixed_precision/mixed_precision.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/product.h"
+#include "kernels/cuda/workspace.cuh"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/sequences/layer.h"
+#include "kernels/types.h"
 
 namespace leat::layer {
 namespace {
@@ -64,33 +66,34 @@ void gather_states(const Extents& n, const T* first, const T* y, T* states, cuda
 // Sums over the rows of a matrix, in a fixed order: of parts of the rows, then of these.
 template <class T>
 struct ColumnSums {
+  using Sum = ComputeType<T>;
+
   int64_t rows, columns;
 
   static constexpr int64_t parts = 32;
-  int64_t partials() const { return parts * columns; }
-  void run(const T* matrix, T* partials, T* sums, cudaStream_t stream) const;
+  size_t partial_bytes() const { return static_cast<size_t>(parts * columns) * sizeof(Sum); }
+  void run(const T* matrix, void* partials, T* sums, cudaStream_t stream) const;
 };
 
-template <class T>
+template <class From, class To>
 __global__ void __launch_bounds__(cuda::threads_per_block)
-    column_sums_kernel(int64_t rows, int64_t columns, int64_t parts, const T* matrix, T* sums) {
+    column_sums_kernel(int64_t rows, int64_t columns, int64_t parts, const From* matrix, To* sums) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= parts * columns) return;
   const int64_t part = i / columns, column = i % columns;
-  T sum = 0;
+  ComputeType<From> sum = 0;
   for (int64_t r = part * rows / parts; r < (part + 1) * rows / parts; ++r)
-    sum += matrix[r * columns + column];
-  sums[i] = sum;
+    sum += static_cast<ComputeType<From>>(matrix[r * columns + column]);
+  sums[i] = static_cast<To>(sum);
 }
 
 template <class T>
-void ColumnSums<T>::run(const T* matrix, T* partials, T* sums, cudaStream_t stream) const {
-  const auto add = [&](int64_t of_rows, int64_t into, const T* from, T* to) {
-    cuda::launch(column_sums_kernel<T>, cuda::blocks_for(into * columns), cuda::threads_per_block,
-                 0, stream, of_rows, columns, into, from, to);
-  };
-  add(rows, parts, matrix, partials);
-  add(parts, 1, partials, sums);
+void ColumnSums<T>::run(const T* matrix, void* partials, T* sums, cudaStream_t stream) const {
+  auto* const of_parts = static_cast<Sum*>(partials);
+  cuda::launch(column_sums_kernel<T, Sum>, cuda::blocks_for(parts * columns),
+               cuda::threads_per_block, 0, stream, rows, columns, parts, matrix, of_parts);
+  cuda::launch(column_sums_kernel<Sum, T>, cuda::blocks_for(columns), cuda::threads_per_block, 0,
+               stream, parts, columns, int64_t{1}, static_cast<const Sum*>(of_parts), sums);
 }
 
 // Without examples or positions: outputs that are an input, {output, input}, and those that are 0.
@@ -110,12 +113,13 @@ inline BoundKernel bind_nothing_done(const KernelRequest& r, const Extents& n, s
   });
 }
 
+// In 16 bits, sums and functions are computed as f32, and what goes from step to step is rounded.
 template <class F>
 std::vector<Kernel> kernels(F prepare) {
   return {{.device = DeviceType::gpu,
-           .types = {{"T", LayerTypes::list()}},
+           .types = {{"T", FloatTypes::list()}},
            .prepare = [prepare](const KernelRequest& r) {
-             return visit_type(LayerTypes{}, r.inputs[0].dtype,
+             return visit_type(FloatTypes{}, r.inputs[0].dtype,
                                [&](auto tag) { return prepare(tag, r); });
            }}};
 }

@@ -29,17 +29,18 @@ __global__ void __launch_bounds__(threads_per_block) forward_kernel(ForwardStep<
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= s.n.states()) return;
   const int64_t units = s.n.units, row = i / units, first = 4 * row * units + i % units;
+  using C = ComputeType<T>;
   const auto sum = [&](int gate) {
     const int64_t at = first + gate * units;
-    return s.x[at] + s.products[at];
+    return static_cast<C>(s.x[at]) + static_cast<C>(s.products[at]);
   };
-  LstmUnit<T> unit{};
+  LstmUnit<C> unit{};
   if (s.step < s.n.length(s.lengths, row))
-    unit = LstmUnit<T>::step(sum(0), sum(1), sum(2), sum(3), s.c_before[i]);
-  const T values[4] = {unit.i, unit.f, unit.g, unit.o};
-  for (int gate = 0; gate < 4; ++gate) s.gates[first + gate * units] = values[gate];
-  s.c[i] = unit.c;
-  s.y[i] = unit.y;
+    unit = LstmUnit<C>::step(sum(0), sum(1), sum(2), sum(3), static_cast<C>(s.c_before[i]));
+  const C values[4] = {unit.i, unit.f, unit.g, unit.o};
+  for (int gate = 0; gate < 4; ++gate) s.gates[first + gate * units] = static_cast<T>(values[gate]);
+  s.c[i] = static_cast<T>(unit.c);
+  s.y[i] = static_cast<T>(unit.y);
 }
 
 template <class T>
@@ -48,7 +49,7 @@ BoundKernel prepare_forward(TypeTag<T>, const KernelRequest& r) {
   if (n.states() == 0) return {};
   const bool has_lengths = r.inputs.size() > 4;
   const auto product = product_of(r, {.m = n.batch, .n = 4 * n.units, .k = n.units});
-  const auto products_bytes = static_cast<size_t>(4 * n.states()) * sizeof(T);
+  const size_t products_bytes = cuda::aligned(static_cast<size_t>(4 * n.states()) * sizeof(T));
   return BoundKernel::of([=](const Arguments& a) {
            const cudaStream_t stream = cuda_stream(a);
            const unsigned blocks = cuda::blocks_for(n.states());
@@ -58,8 +59,8 @@ BoundKernel prepare_forward(TypeTag<T>, const KernelRequest& r) {
            const T *h = a.input<T>(1), *c = a.input<T>(2);
            for (int64_t step = 0; step < n.time; ++step) {
              const int64_t at = n.at(step);
-             product->run(ProductOperands{h, a.inputs[3], products}, products + 4 * n.states(),
-                          *a.stream);
+             product->run(ProductOperands{h, a.inputs[3], products},
+                          static_cast<char*>(a.workspace) + products_bytes, *a.stream);
              const ForwardStep<T> of{n,
                                      step,
                                      a.input<T>(0) + at * 4 * n.states(),
@@ -97,17 +98,21 @@ __global__ void __launch_bounds__(threads_per_block) backward_kernel(BackwardSte
   if (i >= s.n.states()) return;
   const int64_t units = s.n.units, row = i / units, first = 4 * row * units + i % units;
   const int64_t steps = s.n.length(s.lengths, row);
-  LstmGradient<T> d{};
+  using C = ComputeType<T>;
+  LstmGradient<C> d{};
   if (s.step < steps) {
     const bool is_last = s.step + 1 == steps;
-    const auto gate = [&](int which) { return s.gates[first + which * units]; };
-    d = LstmGradient<T>::of(gate(0), gate(1), gate(2), gate(3), s.c_before[i], s.cells[i],
-                            s.dy[i] + (is_last ? s.dlast_h : s.dh)[i],
-                            (is_last ? s.dlast_c : s.dc)[i]);
-    s.dc[i] = d.c_before;
+    const auto gate = [&](int which) { return static_cast<C>(s.gates[first + which * units]); };
+    d = LstmGradient<C>::of(
+        gate(0), gate(1), gate(2), gate(3), static_cast<C>(s.c_before[i]),
+        static_cast<C>(s.cells[i]),
+        static_cast<C>(s.dy[i]) + static_cast<C>((is_last ? s.dlast_h : s.dh)[i]),
+        static_cast<C>((is_last ? s.dlast_c : s.dc)[i]));
+    s.dc[i] = static_cast<T>(d.c_before);
   }
-  const T values[4] = {d.i, d.f, d.g, d.o};
-  for (int which = 0; which < 4; ++which) s.dgates[first + which * units] = values[which];
+  const C values[4] = {d.i, d.f, d.g, d.o};
+  for (int which = 0; which < 4; ++which)
+    s.dgates[first + which * units] = static_cast<T>(values[which]);
 }
 
 // The state's gradient of rows that took part in no step.
@@ -131,7 +136,7 @@ BoundKernel prepare_backward(TypeTag<T>, const KernelRequest& r) {
       product_of(r, {.m = n.batch, .n = n.units, .k = 4 * n.units, .transpose_b = true});
   const auto of_weights =
       product_of(r, {.m = n.units, .n = 4 * n.units, .k = n.time * n.batch, .transpose_a = true});
-  const auto states_bytes = static_cast<size_t>(n.time * n.states()) * sizeof(T);
+  const size_t states_bytes = cuda::aligned(static_cast<size_t>(n.time * n.states()) * sizeof(T));
   return BoundKernel::of([=](const Arguments& a) {
            const cudaStream_t stream = cuda_stream(a);
            const unsigned blocks = cuda::blocks_for(n.states());

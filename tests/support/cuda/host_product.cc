@@ -47,7 +47,8 @@ class HostProduct : public Product {
   size_t workspace_bytes() const override { return 64; }
 
   void run(const ProductOperands& operands, void* workspace, Stream& stream) const override {
-    check_internal(workspace != nullptr, "a product was given no workspace");
+    check_internal(workspace != nullptr && reinterpret_cast<uintptr_t>(workspace) % 256 == 0,
+                   "a product was given a workspace at ", workspace);
     const cudaError_t error = cuda_on_host::enqueue(
         static_cast<cudaStream_t>(stream.native()), [shape = shape_, operands, workspace] {
           std::fill_n(static_cast<unsigned char*>(workspace), 64, 0xff);
