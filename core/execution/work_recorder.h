@@ -2,8 +2,18 @@
 #pragma once
 
 #include <memory>
+#include <string>
+
+#include "core/error.h"
 
 namespace leat {
+
+// What a kernel throws while its work is recorded, if that must not be: it is called at every run,
+// between what is recorded.
+class NotRecordable : public Error {
+ public:
+  explicit NotRecordable(const std::string& why) : Error(Code::unimplemented, why) {}
+};
 
 // Runs on the device's stream, in order with what is enqueued there. May be destroyed while it
 // runs.

@@ -70,6 +70,10 @@ cudaStream_t present_stream(const CudaStream& stream) {
   return is_recorded ? under_way->capture() : stream.handle();
 }
 
+void refuse_recording(const char* library) {
+  if (under_way != nullptr) throw NotRecordable(concat(library, "'s work may not be recorded"));
+}
+
 std::unique_ptr<WorkRecording> start_recording(const CudaStream& stream) {
   return std::make_unique<GraphRecording>(stream);
 }

@@ -293,9 +293,8 @@ void TapeInstance::run_recordings() {
     for (size_t s = 0; s < recordings_->stretches().size(); ++s) {
       const TapeRecordings::Stretch& stretch = recordings_->stretches()[s];
       next = stretch.begin;
-      RecordedWork* const work = recordings_->work(s, [&] {
-        for (size_t i = stretch.begin; i < stretch.end; ++i)
-          tape_->instructions[i].function(tape_->arguments[i], instructions_[i].arguments);
+      RecordedWork* const work = recordings_->work(s, [&](size_t i) {
+        tape_->instructions[i].function(tape_->arguments[i], instructions_[i].arguments);
       });
       if (work != nullptr) {
         StepEnd::ask();

@@ -62,8 +62,8 @@ std::vector<bool> repeatable_instructions(const Tape& tape, const SegmentPlan& s
   return out;
 }
 
-std::vector<TapeRecordings::Stretch> stretches_of(const Tape& tape, const SegmentPlan& segment) {
-  const std::vector<bool> is_repeatable = repeatable_instructions(tape, segment);
+std::vector<TapeRecordings::Stretch> stretches_of(const Tape& tape,
+                                                  const std::vector<bool>& is_repeatable) {
   std::vector<TapeRecordings::Stretch> out;
   std::span<const Tape::EarlyResult> early = tape.early_results;
   for (size_t i = 0; i < is_repeatable.size(); ++i) {
@@ -86,12 +86,29 @@ std::unique_ptr<TapeRecordings> TapeRecordings::of(Device& device, const Tape& t
                                                    const SegmentPlan& segment) {
   auto* const recorder = dynamic_cast<HasWorkRecorder*>(&device);
   if (recorder == nullptr) return nullptr;
-  std::vector<Stretch> stretches = stretches_of(tape, segment);
-  if (std::none_of(stretches.begin(), stretches.end(),
+  std::unique_ptr<TapeRecordings> out(
+      new TapeRecordings(device, *recorder, tape, repeatable_instructions(tape, segment)));
+  if (std::none_of(out->stretches_.begin(), out->stretches_.end(),
                    [](const Stretch& stretch) { return stretch.is_recorded; }))
     return nullptr;
-  return std::unique_ptr<TapeRecordings>(
-      new TapeRecordings(device, *recorder, tape, std::move(stretches)));
+  return out;
+}
+
+TapeRecordings::TapeRecordings(const Device& device, HasWorkRecorder& recorder, const Tape& tape,
+                               std::vector<bool> is_repeatable)
+    : device_(device),
+      recorder_(recorder),
+      tape_(tape),
+      is_repeatable_(std::move(is_repeatable)),
+      stretches_(stretches_of(tape, is_repeatable_)) {}
+
+void TapeRecordings::divide() {
+  must_divide_ = false;
+  stretches_ = stretches_of(tape_, is_repeatable_);
+  for (Recording& recording : recordings_) {
+    recording.works.clear();
+    recording.works.resize(stretches_.size());
+  }
 }
 
 void TapeRecordings::use(std::vector<const void*> addresses) {
@@ -111,22 +128,30 @@ void TapeRecordings::use(std::vector<const void*> addresses) {
   use_again();
 }
 
-void TapeRecordings::use_again() { ++recordings_.front().uses; }
+void TapeRecordings::use_again() {
+  ++recordings_.front().uses;
+  if (must_divide_) divide();
+}
 
-RecordedWork* TapeRecordings::work(size_t s, const std::function<void()>& enqueue) {
+RecordedWork* TapeRecordings::work(size_t s,
+                                   const std::function<void(size_t instruction)>& enqueue) {
   Recording& recording = recordings_.front();
   std::unique_ptr<RecordedWork>& work = recording.works[s];
   if (work != nullptr || !stretches_[s].is_recorded || recording.uses < 2 || has_given_up_ ||
       dropped_ > most_dropped)
     return work.get();
+  size_t at = stretches_[s].begin;
   try {
     const std::unique_ptr<WorkRecording> under_way = recorder_.start_recording();
     if (under_way == nullptr) {
       has_given_up_ = true;
       return nullptr;
     }
-    enqueue();
+    for (; at < stretches_[s].end; ++at) enqueue(at);
     work = under_way->end();
+  } catch (const NotRecordable&) {
+    is_repeatable_[at] = false;
+    must_divide_ = true;
   } catch (const Error& error) {  // launched one by one, they may work
     has_given_up_ = true;
     const auto& [begin, end, is_recorded, early] = stretches_[s];

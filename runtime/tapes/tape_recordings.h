@@ -36,9 +36,9 @@ class TapeRecordings {
   // The same addresses as for the last run.
   void use_again();
 
-  // What stretch `s` recorded for these addresses. Records it by `enqueue`, which enqueues the
-  // stretch, if it is time to. Null: run the instructions one by one.
-  RecordedWork* work(size_t s, const std::function<void()>& enqueue);
+  // What stretch `s` recorded for these addresses. Records it by `enqueue`, which enqueues an
+  // instruction, if it is time to. Null: run the instructions one by one.
+  RecordedWork* work(size_t s, const std::function<void(size_t instruction)>& enqueue);
 
  private:
   struct Recording {
@@ -48,13 +48,15 @@ class TapeRecordings {
   };
 
   TapeRecordings(const Device& device, HasWorkRecorder& recorder, const Tape& tape,
-                 std::vector<Stretch> stretches)
-      : device_(device), recorder_(recorder), tape_(tape), stretches_(std::move(stretches)) {}
+                 std::vector<bool> is_repeatable);
+  void divide();
 
   const Device& device_;
   HasWorkRecorder& recorder_;  // the device
   const Tape& tape_;
-  const std::vector<Stretch> stretches_;
+  std::vector<bool> is_repeatable_;  // by instruction: repeatable_instructions()
+  std::vector<Stretch> stretches_;
+  bool must_divide_ = false;  // at the next run: an instruction has turned out not to be repeatable
   std::vector<Recording> recordings_;  // the latest used first
   int dropped_ = 0;                    // that were recorded, and whose addresses did not come back
   bool has_given_up_ = false;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/byte_size.h"
+#include "core/execution/work_recorder.h"
 #include "frontends/cpp/session.h"
 #include "graph/op_def.h"
 #include "graph/ops/seed.h"
@@ -202,6 +203,52 @@ TEST(RecordedSteps, GoOnWithoutARecordingThatIsRefused) {
                         "'TestRefusesToBeRecorded' are launched one by one, because they cannot be "
                         "recorded as a graph: it must not be recorded.*\n"))
       << "once";
+}
+
+// A copy that a library makes whose work must not be recorded: it is called at every run.
+int calls_of_library = 0;
+const Op unrecorded_op{{
+    .name = "TestNotRecordable",
+    .doc = "y = x, for tests of recordings.",
+    .inputs = {"x: float"},
+    .outputs = {"y: float"},
+    .shape = shapes::same_as(0),
+    .kernels = {{.device = DeviceType::gpu,
+                 .prepare =
+                     [](const KernelRequest& r) {
+                       const size_t bytes = byte_size(DType::f32, r.outputs[0].shape);
+                       return BoundKernel::of([device = &r.device, bytes](const Arguments& a) {
+                         if (++calls_of_library == 2) throw NotRecordable("not this one");
+                         device->copy_within(a.inputs[0], a.outputs[0], bytes);
+                       });
+                     }}},
+    .is_not_differentiable = true,
+}};
+
+TEST(RecordedSteps, LeaveOutWhatMustNotBeRecorded) {
+  (void)host_gpu();
+  Chain chain;
+  {
+    const DeviceScope on{chain.graph, "/device:GPU:0"};
+    chain.y = op("TestNotRecordable", {chain.y});
+    for (int i = 0; i < 4; ++i)
+      chain.y = matmul(chain.y, constant(chain.graph, Tensor::full({3, 3}, 1 / 3.0F)));
+  }
+  Session session(chain.graph, {.threads = 1});
+  testing::internal::CaptureStderr();
+  const CudaCalls before = count_gpu_calls();
+  calls_of_library = 0;
+  constexpr int steps = 8;
+  for (int step = 0; step < steps; ++step) {
+    const Tensor out = session.run({{chain.x, Tensor::full({2, 3}, float(step))}}, chain.y);
+    EXPECT_FLOAT_EQ(out.at<float>(1, 2), expected(float(step))) << step;
+  }
+  const CudaCalls calls = count_gpu_calls() - before;
+  EXPECT_EQ(calls.recorded, 2) << "what comes before it, and after";
+  EXPECT_EQ(calls.graphs, 2 * (steps - 2))
+      << "the first step records nothing, the second is refused";
+  EXPECT_EQ(calls_of_library, steps + 1);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 // A trace shows kernels, so it runs them one by one.
