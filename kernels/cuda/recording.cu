@@ -1,5 +1,7 @@
 #include "kernels/cuda/recording.cuh"
 
+#include "kernels/cuda/refuse_recording.h"
+
 namespace leat::cuda {
 namespace {
 

@@ -13,10 +13,6 @@ namespace leat::cuda {
 // Where this thread enqueues what is for `stream`: on it, or on the stream of a recording.
 cudaStream_t present_stream(const CudaStream& stream);
 
-// For a library whose work may not be recorded, before it is called: throws NotRecordable if this
-// thread records.
-void refuse_recording(const char* library);
-
 // One per thread at a time. The stream must outlive what is recorded.
 std::unique_ptr<WorkRecording> start_recording(const CudaStream& stream);
 
