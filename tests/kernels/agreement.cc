@@ -16,6 +16,38 @@ std::string describe(const OpDef& op, const Device& device) {
   return op.name + " on " + device.name().to_string();
 }
 
+// Columns of matrices [..., rows, columns], which have either sign: by a number for each column,
+// whose sign they take.
+std::vector<double> weights_of_columns(const Tensor& matrices) {
+  const int rank = matrices.shape().rank();
+  const int64_t rows = matrices.shape()[rank - 2], columns = matrices.shape()[rank - 1];
+  const std::vector<double> values = to_doubles(matrices);
+  std::vector<double> out(values.size() / rows, 0.0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto row = static_cast<double>(i / columns % rows);
+    out[i / (rows * columns) * columns + i % columns] += std::sin(row + 1) * values[i];
+  }
+  return out;
+}
+Tensor with_signs(const Tensor& matrices, const std::vector<double>& signs) {
+  const int rank = matrices.shape().rank();
+  const int64_t rows = matrices.shape()[rank - 2], columns = matrices.shape()[rank - 1];
+  std::vector<double> values = to_doubles(matrices);
+  check_internal(signs.size() * rows == values.size(), "vectors without a sign");
+  for (size_t i = 0; i < values.size(); ++i)
+    if (signs[i / (rows * columns) * columns + i % columns] < 0) values[i] = -values[i];
+  return from_doubles(matrices.dtype(), matrices.shape(), values);
+}
+
+// The outputs, but eigenvectors and singular vectors with signs that all devices choose alike.
+std::vector<Tensor> with_chosen_signs(const std::string& op, std::vector<Tensor> outputs) {
+  if (op != "SelfAdjointEigV2" && op != "Svd") return outputs;
+  if (outputs[1].shape().rank() < 2) return outputs;  // without vectors
+  const std::vector<double> signs = weights_of_columns(outputs[1]);
+  for (size_t i = 1; i < outputs.size(); ++i) outputs[i] = with_signs(outputs[i], signs);
+  return outputs;
+}
+
 }  // namespace
 
 bool close(double a, double b, double tolerance) {
@@ -130,10 +162,12 @@ int expect_agreement_with_the_cpu(Device& device, const RunChoices& choices) {
         const std::string what = concat(describe(*op, device), " of ", dtype);
         try {
           const std::vector<Tensor> inputs = inputs_of(row, dtype);
-          const std::vector<Tensor> expected = run_op(op->name, inputs, row.attrs);
+          const std::vector<Tensor> expected =
+              with_chosen_signs(op->name, run_op(op->name, inputs, row.attrs));
           for (const bool in_place : {false, true}) {
-            const std::vector<Tensor> actual =
-                run_op(op->name, inputs, row.attrs, device, {in_place, choices.allocate});
+            const std::vector<Tensor> actual = with_chosen_signs(
+                op->name,
+                run_op(op->name, inputs, row.attrs, device, {in_place, choices.allocate}));
             for (size_t i = 0; i < actual.size(); ++i) {
               // Floating-point results of integers are as inexact as others.
               const double tolerance =
