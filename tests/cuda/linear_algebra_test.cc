@@ -97,6 +97,37 @@ TEST_P(GpuMatrices, AreBroadcastToTriangularSolves) {
   }
 }
 
+TEST_P(GpuMatrices, SolveLeastSquaresAsOnTheCpu) {
+  const std::pair<int64_t, int64_t> extents[] = {{1, 1}, {6, 3},   {3, 6},
+                                                 {5, 5}, {20, 17}, {17, 20}};
+  for (const bool fast : {false, true}) {
+    for (const auto& [m, n] : extents) {
+      for (const int64_t columns : {1, 3}) {
+        expect_agreement("MatrixSolveLs",
+                         {random_matrices(dtype, {2, m, n}),
+                          random_matrices(dtype, {2, m, columns}, 5), Tensor::scalar(0.25)},
+                         {{"fast", fast}}, 1e-10);
+      }
+    }
+    // As many zeros as there are unknowns; nothing to solve.
+    expect_agreement("MatrixSolveLs",
+                     {Tensor(dtype, {2, 0, 3}), Tensor(dtype, {2, 0, 2}), Tensor::scalar(0.0)},
+                     {{"fast", fast}});
+    EXPECT_THROW(run_op("MatrixSolveLs",
+                        {random_matrices(dtype, {3, 2}), random_matrices(dtype, {3, 1}),
+                         Tensor::scalar(-1.0)},
+                        {{"fast", fast}}, host_gpu()),
+                 Error);
+  }
+  // The shortest solution of one equation for two unknowns, given twice.
+  const Tensor twice = from_doubles(dtype, {2, 2}, {1, 2, 1, 2}),
+               right = from_doubles(dtype, {2, 1}, {5, 5}), none = Tensor::scalar(0.0);
+  expect_agreement("MatrixSolveLs", {twice, right, none}, {{"fast", false}});
+  const double nan = std::nan("");
+  expect_equal(run_op("MatrixSolveLs", {twice, right, none}, {}, host_gpu(), exactly())[0],
+               from_doubles(dtype, {2, 1}, {nan, nan}), 0, "of a low rank");
+}
+
 TEST_P(GpuMatrices, MayHaveNoElements) {
   for (const Shape& shape : {Shape{0, 0}, Shape{2, 0, 0}, Shape{0, 3, 3}}) {
     const Tensor none(dtype, shape);

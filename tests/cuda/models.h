@@ -126,6 +126,22 @@ inline void transformer_of(Training& t, int64_t size) {
 }
 inline void transformer(Training& t) { transformer_of(t, 8); }
 
+// The likelihood of values under a Gaussian process, whose scale and noise are learnt. A library
+// factors the matrix, between what is recorded.
+inline void gaussian_process(Training& t) {
+  constexpr int64_t points = 12;
+  const Output x = feed(t, "x", numbers({points, 2})), y = feed(t, "y", numbers({points, 1}));
+  const Output scale = variable(t.graph, "scale", Tensor::scalar(0.5F)),
+               noise = variable(t.graph, "noise", Tensor::scalar(0.1F));
+  const Output squares = sum(square(x), 1, {.keep_dims = true});
+  const Output distances =
+      squares + transpose(squares) - 2.0F * matmul(x, x, {.transpose_b = true});
+  const Output covariance = exp(-0.5F * exp(scale) * distances) + exp(noise) * eye(t.graph, points);
+  const Output l = cholesky(covariance), z = solve_triangular(l, y);
+  const Output loss = 0.5F * sum(square(z)) + sum(log(op("MatrixDiagPart", {l})));
+  finish(t, loss, Adam{0.05}.minimize(loss));
+}
+
 struct Model {
   const char* name;
   void (*build)(Training&);
@@ -137,7 +153,8 @@ inline constexpr Model models[] = {{"mlp", mlp},
                                    {"cnn_with_batch_norm", cnn_with_batch_norm},
                                    {"lstm", lstm},
                                    {"recurrent_layers", recurrent_layers},
-                                   {"transformer", transformer}};
+                                   {"transformer", transformer},
+                                   {"gaussian_process", gaussian_process}};
 
 // So that both sessions draw the same numbers.
 inline void set_seeds(Graph& graph) {
