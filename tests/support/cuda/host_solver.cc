@@ -1,5 +1,6 @@
 // Solvers where there is no cuSOLVER: the CPU's routines, in stream order.
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "core/visit_dtype.h"
@@ -24,15 +25,22 @@ void write(const Matrix& from, int64_t rows, int64_t columns, T* columns_first) 
   narrow(adjoint_of(from, rows, columns), columns_first);
 }
 
+// Like a library that looks for pivots that are not positive, but not for NaN.
 template <class T>
 void factor_cholesky(const SolverShape& s, T* a, int32_t* failure) {
-  Matrix matrix = read(a, s.n, s.n);
-  if (s.upper) matrix = adjoint_of(matrix, s.n, s.n);
-  *failure = dense<double>().cholesky(matrix.data(), s.n) ? 0 : 1;
+  const auto place = [&](int64_t i, int64_t j) { return s.upper ? i * s.n + j : j * s.n + i; };
+  Matrix l(s.n * s.n);
+  *failure = 0;
   for (int64_t i = 0; i < s.n; ++i) {
     for (int64_t j = 0; j <= i; ++j) {
-      const int64_t row = s.upper ? j : i, column = s.upper ? i : j;
-      a[column * s.n + row] = static_cast<T>(matrix[i * s.n + j]);
+      double rest = a[place(i, j)];
+      for (int64_t k = 0; k < j; ++k) rest -= l[i * s.n + k] * l[j * s.n + k];
+      if (i == j && rest <= 0) {
+        *failure = static_cast<int32_t>(i + 1);
+        return;
+      }
+      l[i * s.n + j] = i == j ? std::sqrt(rest) : rest / l[j * (s.n + 1)];
+      a[place(i, j)] = static_cast<T>(l[i * s.n + j]);
     }
   }
 }
