@@ -21,6 +21,10 @@ TEST(HostGpu, AttentionAgreesWithItsParts) {
   refuse_attention(false);
 }
 
+TEST(HostGpu, LargeMatricesAgreeWithTheCpu) {
+  EXPECT_GT(expect_large_matrices_agree_with_the_cpu(host_gpu(), exactly()), 40);
+}
+
 TEST(HostGpu, EveryOpAgreesWithTheCpuInAnotherOrderOfThreads) {
   (void)host_gpu();
   set_order_of_threads(20260101);

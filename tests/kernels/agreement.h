@@ -42,4 +42,8 @@ int expect_agreement_with_the_cpu(Device& device, const RunChoices& choices = {}
 // (rows_attention.cc). Returns the number of runs.
 int expect_attention_agrees_with_its_parts(Device& device, const RunChoices& choices = {});
 
+// Kernels for matrices give the CPU's results for large ones, too (rows_large_matrices.cc). Returns
+// the number of runs.
+int expect_large_matrices_agree_with_the_cpu(Device& device, const RunChoices& choices = {});
+
 }  // namespace leat

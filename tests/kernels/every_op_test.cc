@@ -455,6 +455,14 @@ TEST(EveryOp, AttentionAgreesWithItsParts) {
   for (Device* device : test_devices()) expect_attention_agrees_with_its_parts(*device);
 }
 
+// On the GPUs of this machine.
+TEST(EveryOp, LargeMatricesAgreeWithTheCpu) {
+  for (Device* device : test_devices()) {
+    if (device->type() == DeviceType::cpu) continue;
+    EXPECT_GT(expect_large_matrices_agree_with_the_cpu(*device), 40);
+  }
+}
+
 TEST(EveryOp, HasAGradientOrIsNotDifferentiable) {
   for (const OpDef* op : tested_ops()) {
     EXPECT_FALSE(op->gradient && op->is_not_differentiable) << op->name << " says both";

@@ -31,7 +31,17 @@ void* load_plugin() {
 
 // Among them everything that a training step of an MLP or of a CNN runs on the device of its
 // variables, and its initialisers.
-const std::set<std::string> on_gpus = {"CollectiveResult",
+const std::set<std::string> on_gpus = {"Cholesky",
+                                       "LogMatrixDeterminant",
+                                       "MatrixDeterminant",
+                                       "MatrixInverse",
+                                       "MatrixSolve",
+                                       "MatrixSolveLs",
+                                       "MatrixTriangularSolve",
+                                       "Qr",
+                                       "SelfAdjointEigV2",
+                                       "Svd",
+                                       "CollectiveResult",
                                        "Multinomial",
                                        "StatelessMultinomial",
                                        "GruLayer",
@@ -264,7 +274,15 @@ const std::set<std::string> on_gpus = {"CollectiveResult",
                                        "ZerosLike"};
 
 // They ask the device's library when they are prepared.
-const std::set<std::string> needs_library = {"MatMul",
+const std::set<std::string> needs_library = {"Cholesky",
+                                             "LogMatrixDeterminant",
+                                             "MatrixDeterminant",
+                                             "MatrixInverse",
+                                             "MatrixSolve",
+                                             "MatrixSolveLs",
+                                             "MatrixTriangularSolve",
+                                             "Qr",
+                                             "MatMul",
                                              "BatchMatMul",
                                              "BatchMatMulV2",
                                              "Conv2D",

@@ -237,7 +237,8 @@ class CudaSolver : public Solver {
   size_t workspace_bytes() const override { return bytes_; }
 
   void run(const SolverOperands& o, void* workspace, Stream& stream) const override {
-    if (shape_.kind != SolverKind::solve_triangular) cuda::refuse_recording("cuSOLVER");
+    const bool is_triangle = shape_.kind == SolverKind::solve_triangular;
+    if (!is_triangle) cuda::refuse_recording("cuSOLVER");
     const cudaStream_t there = cuda_stream(stream);
     char* const space = static_cast<char*>(workspace);
     const std::lock_guard lock(handles_.mutex);
@@ -247,7 +248,8 @@ class CudaSolver : public Solver {
           functions().set_blas_workspace(handles_.blas, space + blas_workspace_, blas_workspace),
           "cublasSetWorkspace");
     }
-    check_solver(functions().set_solver_stream(handles_.solver, there), "cusolverDnSetStream");
+    if (!is_triangle)
+      check_solver(functions().set_solver_stream(handles_.solver, there), "cusolverDnSetStream");
     switch (shape_.kind) {
       case SolverKind::cholesky:
         return run_cholesky(o, space, there);
