@@ -140,18 +140,25 @@ RecordedWork* TapeRecordings::work(size_t s,
   if (work != nullptr || !stretches_[s].is_recorded || recording.uses < 2 || has_given_up_ ||
       dropped_ > most_dropped)
     return work.get();
-  size_t at = stretches_[s].begin;
   try {
     const std::unique_ptr<WorkRecording> under_way = recorder_.start_recording();
     if (under_way == nullptr) {
       has_given_up_ = true;
       return nullptr;
     }
-    for (; at < stretches_[s].end; ++at) enqueue(at);
-    work = under_way->end();
-  } catch (const NotRecordable&) {
-    is_repeatable_[at] = false;
-    must_divide_ = true;
+    bool is_whole = true;
+    for (size_t i = stretches_[s].begin; i < stretches_[s].end; ++i) {
+      try {
+        enqueue(i);
+      } catch (const NotRecordable&) {  // goes on, to find all that are so
+        is_repeatable_[i] = false;
+        is_whole = false;
+      }
+    }
+    if (is_whole)
+      work = under_way->end();
+    else
+      must_divide_ = true;
   } catch (const Error& error) {  // launched one by one, they may work
     has_given_up_ = true;
     const auto& [begin, end, is_recorded, early] = stretches_[s];

@@ -142,6 +142,19 @@ inline void gaussian_process(Training& t) {
   finish(t, loss, Adam{0.05}.minimize(loss));
 }
 
+// Functions of a matrix whose gradients are made of other functions of matrices.
+inline void matrix_functions(Training& t) {
+  constexpr int64_t n = 5;
+  const Output b = feed(t, "b", numbers({n, 2}));
+  const Output m = 2.0F * eye(t.graph, n) + 0.2F * variable(t.graph, "m", numbers({n, n}));
+  const std::vector<Output> determinant_parts = op_outputs("LogMatrixDeterminant", {m});
+  const Eigh parts = eigh(matmul(m, m, {.transpose_b = true}));
+  const Output loss = sum(square(inverse(m))) + sum(square(solve(m, b))) - 0.01F * determinant(m) -
+                      0.1F * determinant_parts[1] + sum(exp(-parts.values)) +
+                      0.1F * sum(square(parts.vectors) * square(parts.values));
+  finish(t, loss, Adam{0.05}.minimize(loss));
+}
+
 struct Model {
   const char* name;
   void (*build)(Training&);
@@ -154,7 +167,8 @@ inline constexpr Model models[] = {{"mlp", mlp},
                                    {"lstm", lstm},
                                    {"recurrent_layers", recurrent_layers},
                                    {"transformer", transformer},
-                                   {"gaussian_process", gaussian_process}};
+                                   {"gaussian_process", gaussian_process},
+                                   {"matrix_functions", matrix_functions}};
 
 // So that both sessions draw the same numbers.
 inline void set_seeds(Graph& graph) {

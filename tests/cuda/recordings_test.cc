@@ -65,6 +65,10 @@ TEST_P(Recordings, AStepIsOneGraph) {
     EXPECT_EQ(calls.graphs, 2 * steps) << "before the factor and after it";
     return;
   }
+  if (std::string_view(GetParam().name) == "matrix_functions") {
+    EXPECT_GT(calls.graphs, steps) << "between the calls of a library";
+    return;
+  }
   EXPECT_EQ(calls.graphs, steps);
   EXPECT_EQ(calls.enqueued, calls.graphs + calls.from_host + calls.to_host);
 }
