@@ -85,12 +85,20 @@ class CudaSideStream : public SideStream {
     check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
     completions_.call_after(stream_.handle(), std::move(done));
   }
+  void stop() { completions_.stop(); }
 
  private:
   const int ordinal_;
   const cudaStream_t compute_;
   CudaStream stream_;
   CompletionThread completions_;  // last: it waits for the stream
+};
+
+// A device's, kept for reuse. Shared with the handles, of which the last may go after the device.
+struct SideStreams {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<CudaSideStream>> all;
+  std::vector<CudaSideStream*> unused;
 };
 
 class CudaDevice : public Device,
@@ -114,6 +122,7 @@ class CudaDevice : public Device,
     check_cuda(cudaGetDeviceProperties(&properties_, ordinal), "cudaGetDeviceProperties");
   }
   ~CudaDevice() override {
+    for (const auto& side : side_streams_->all) side->stop();
     memory_->end_of_stream();
     (void)cudaStreamSynchronize(stream_.handle());
     (void)cudaStreamSynchronize(uploads_.handle());
@@ -140,18 +149,18 @@ class CudaDevice : public Device,
     return std::make_unique<EventClock>(ordinal_, stream_.handle());
   }
 
-  // Kept for reuse, and not ended by whoever has it: that may be one of its own callbacks.
+  // Not ended by whoever has it: that may be one of its own callbacks.
   std::shared_ptr<SideStream> take_side_stream() override {
-    const std::lock_guard lock(side_mutex_);
-    if (unused_side_streams_.empty()) {
-      side_streams_.push_back(std::make_unique<CudaSideStream>(ordinal_, stream_.handle()));
-      unused_side_streams_.push_back(side_streams_.back().get());
+    const std::lock_guard lock(side_streams_->mutex);
+    if (side_streams_->unused.empty()) {
+      side_streams_->all.push_back(std::make_unique<CudaSideStream>(ordinal_, stream_.handle()));
+      side_streams_->unused.push_back(side_streams_->all.back().get());
     }
-    CudaSideStream* const out = unused_side_streams_.back();
-    unused_side_streams_.pop_back();
-    return {out, [this](CudaSideStream* stream) {
-              const std::lock_guard lock(side_mutex_);
-              unused_side_streams_.push_back(stream);
+    CudaSideStream* const out = side_streams_->unused.back();
+    side_streams_->unused.pop_back();
+    return {out, [owner = side_streams_](CudaSideStream* stream) {
+              const std::lock_guard lock(owner->mutex);
+              owner->unused.push_back(stream);
             }};
   }
 
@@ -270,11 +279,8 @@ class CudaDevice : public Device,
   CudaStream stream_, uploads_;
   std::shared_ptr<BlockPool> memory_;  // shared with the buffers, which may be the last to go
   std::shared_ptr<BlockPool> pinned_;  // this one, too
-  std::mutex side_mutex_;
-  std::vector<CudaSideStream*> unused_side_streams_;
-  // Last: their callbacks use the others.
-  CompletionThread completions_;
-  std::vector<std::unique_ptr<CudaSideStream>> side_streams_;
+  const std::shared_ptr<SideStreams> side_streams_ = std::make_shared<SideStreams>();
+  CompletionThread completions_;  // last: its callbacks use the others
 };
 
 }  // namespace

@@ -23,13 +23,18 @@ class CompletionThread {
  public:
   explicit CompletionThread(int ordinal) : ordinal_(ordinal), thread_([this] { run(); }) {}
   ~CompletionThread() {
+    stop();
+    for (cudaEvent_t event : unused_) (void)cudaEventDestroy(event);
+  }
+
+  // Has called back for all that was enqueued, and does not call any more.
+  void stop() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
     changed_.notify_all();
-    thread_.join();
-    for (cudaEvent_t event : unused_) (void)cudaEventDestroy(event);
+    if (thread_.joinable()) thread_.join();
   }
 
   // Calls back after all work that is on `stream` now.

@@ -1,6 +1,7 @@
 // Collectives where there is no NCCL: the streams of a group's GPUs, all of this process, meet, and
 // the last one computes for all. Calls that differ between members are a fault, as they would be
 // undefined in NCCL.
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -66,12 +67,18 @@ class Meeting {
     const std::lock_guard lock(mutex_);
     return present_ == std::ssize(calls_);
   }
-  // On the stream of a member: waits for the others' calls, or until it leaves.
+  // On the stream of a member: waits for the others' calls, or until it leaves. Once one has left,
+  // nothing is computed: its memory may be another's by then.
   void meet(int rank, const Call& call) {
     std::unique_lock lock(mutex_);
     calls_[static_cast<size_t>(rank)] = call;
     const int64_t round = round_;
-    if (++arrived_ < std::ssize(calls_)) {
+    const auto has_all = [&] {
+      return arrived_ == std::ssize(calls_) &&
+             std::ranges::find(has_left_, true) == has_left_.end();
+    };
+    ++arrived_;
+    if (!has_all()) {
       changed_.wait(lock, [&] { return round_ > round || has_left_[static_cast<size_t>(rank)]; });
       return;
     }
