@@ -1,4 +1,6 @@
 // CheckNumerics: passes a tensor on unless it holds NaN or an infinity.
+#include "kernels/math/check_numerics.h"
+
 #include <cmath>
 
 #include "graph/gradient.h"
@@ -28,11 +30,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
              };
              const bool nan = holds([](C value) { return std::isnan(value); });
              const bool infinite = holds([](C value) { return std::isinf(value); });
-             fail(Code::invalid_argument, message, " : Tensor had ",
-                  nan && infinite ? "Inf and NaN"
-                  : nan           ? "NaN"
-                                  : "Inf",
-                  " values");
+             throw_if_error(status_of_numbers(message, nan, infinite));
            }
            if (a.output<T>() != x) std::copy_n(x, n, a.output<T>());
          })
