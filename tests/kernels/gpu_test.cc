@@ -43,6 +43,13 @@ const std::set<std::string> on_gpus = {"Cholesky",
                                        "Svd",
                                        "CollectiveResult",
                                        "CheckNumerics",
+                                       "RandomGamma",
+                                       "RandomPoissonV2",
+                                       "RandomShuffle",
+                                       "StatelessRandomGammaV2",
+                                       "StatelessRandomGammaV3",
+                                       "StatelessRandomPoisson",
+                                       "StatelessShuffle",
                                        "Multinomial",
                                        "StatelessMultinomial",
                                        "GruLayer",
@@ -333,10 +340,19 @@ TEST(GpuPlugin, AddsItsKernels) {
 }
 
 // They count in the device's memory what has been drawn, or have tables there.
-const std::set<std::string> has_memory = {
-    "Multinomial",      "RandomUniform",      "RandomStandardNormal",  "TruncatedNormal",
-    "RandomUniformInt", "ResizeArea",         "ResizeBicubic",         "ResizeBicubicGrad",
-    "ResizeBilinear",   "ResizeBilinearGrad", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad"};
+const std::set<std::string> has_memory = {"Multinomial",
+                                          "RandomShuffle",
+                                          "RandomUniform",
+                                          "RandomStandardNormal",
+                                          "TruncatedNormal",
+                                          "RandomUniformInt",
+                                          "ResizeArea",
+                                          "ResizeBicubic",
+                                          "ResizeBicubicGrad",
+                                          "ResizeBilinear",
+                                          "ResizeBilinearGrad",
+                                          "ResizeNearestNeighbor",
+                                          "ResizeNearestNeighborGrad"};
 
 TEST(GpuPlugin, PreparesKernelsWithoutTheDevice) {
   if (load_plugin() == nullptr) GTEST_SKIP() << "this build has no GPU plug-in";

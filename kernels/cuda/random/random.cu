@@ -8,19 +8,6 @@
 namespace leat {
 namespace {
 
-// ---- Where the generator starts (random_start.cuh): start(pointers)
-
-// A key in input 1, a counter in input 2. The algorithm in input 3 is not read: a kernel could not
-// report that there is only one.
-struct KeyStart {
-  LEAT_DEVICE Philox operator()(const Pointers& p) const {
-    const uint64_t* counter = p.input<uint64_t>(2);
-    Philox out(p.input<uint64_t>(1)[0], counter[1]);
-    out.skip(counter[0]);
-    return out;
-  }
-};
-
 // ---- Distributions whose parameters are inputs: distribution(pointers)
 
 template <class Distribution>
@@ -113,15 +100,11 @@ BoundKernel bind_stateless(const KernelRequest& r, Choose choose) {
   const int64_t n = r.outputs[0].shape.elements();
   if (n == 0) return {};
   const int num_inputs = static_cast<int>(r.inputs.size());
-  const auto bind = [&](auto start) {
+  return bind_stateless_start(r, [&](auto start) {
     return BoundKernel::of([=](const Arguments& a) {
       enqueue<T, Distribution::group>(a, num_inputs, n, start, choose);
     });
-  };
-  if (!r.node.has("Tseed")) return bind(KeyStart{});
-  const DType seed = r.inputs[1].dtype;
-  check(seed == DType::i32 || seed == DType::i64, "Invalid seed type: ", seed);
-  return seed == DType::i64 ? bind(SeedStart<int64_t>{1}) : bind(SeedStart<int32_t>{1});
+  });
 }
 
 template <template <class> class Distribution, class Supported>

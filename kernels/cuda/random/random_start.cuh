@@ -1,4 +1,4 @@
-// Where the generator of a random op starts on a GPU.
+// Where the generator of a random op starts on a GPU: start(pointers).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,26 @@ struct SeedStart {
         .generator();
   }
 };
+
+// A key in input 1, a counter in input 2. The algorithm in input 3 is not read: a kernel could not
+// report that there is only one.
+struct KeyStart {
+  LEAT_DEVICE Philox operator()(const Pointers& p) const {
+    const uint64_t* counter = p.input<uint64_t>(2);
+    Philox out(p.input<uint64_t>(1)[0], counter[1]);
+    out.skip(counter[0]);
+    return out;
+  }
+};
+
+// with(start) for the start of a stateless op: a seed in input 1, or a key and a counter.
+template <class F>
+BoundKernel bind_stateless_start(const KernelRequest& r, F with) {
+  if (!r.node.has("Tseed")) return with(KeyStart{});
+  const DType seed = r.inputs[1].dtype;
+  check(seed == DType::i32 || seed == DType::i64, "Invalid seed type: ", seed);
+  return seed == DType::i64 ? with(SeedStart<int64_t>{1}) : with(SeedStart<int32_t>{1});
+}
 
 __global__ void count_kernel(uint64_t* taken, uint64_t more) { *taken += more; }
 
