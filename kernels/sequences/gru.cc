@@ -3,18 +3,13 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "kernels/examples.h"
+#include "kernels/sequences/gru_cell.h"
 #include "kernels/sequences/recurrent.h"
 
 namespace leat {
 namespace {
 
-struct Extents {
-  int64_t batch, inputs, cells;
-  explicit Extents(const KernelRequest& r)
-      : batch(r.inputs[0].shape[0]), inputs(r.inputs[0].shape[1]), cells(r.inputs[1].shape[1]) {}
-  int64_t states() const { return batch * cells; }
-  int64_t width() const { return inputs + cells; }
-};
+using gru::Extents;
 
 BoundKernel prepare_cell(const KernelRequest& r) {
   if (are_empty(r.outputs)) return {};
@@ -36,8 +31,8 @@ BoundKernel prepare_cell(const KernelRequest& r) {
       const float* gate = gates + row * 2 * n.cells;
       for (int64_t j = 0; j < n.cells; ++j) {
         const int64_t at = row * n.cells + j;
-        reset[at] = logistic(gate[j] + b_ru[j]);
-        update[at] = logistic(gate[n.cells + j] + b_ru[n.cells + j]);
+        reset[at] = Sigmoid{}(gate[j] + b_ru[j]);
+        update[at] = Sigmoid{}(gate[n.cells + j] + b_ru[n.cells + j]);
         kept[at] = h_prev[at] * reset[at];
       }
     }
@@ -47,7 +42,7 @@ BoundKernel prepare_cell(const KernelRequest& r) {
       for (int64_t j = 0; j < n.cells; ++j) {
         const int64_t at = row * n.cells + j;
         c[at] = std::tanh(c[at] + b_c[j]);
-        h[at] = update[at] * h_prev[at] + (1 - update[at]) * c[at];
+        h[at] = gru::state_after(update[at], h_prev[at], c[at]);
       }
     }
   });
@@ -73,15 +68,16 @@ BoundKernel prepare_gradient(const KernelRequest& r) {
           *d_gates = a.output<float>(3);
     float *by_candidate = static_cast<float*>(a.workspace), *by_gates = by_candidate + joined;
     void* rest = by_gates + joined;
-    for (int64_t i = 0; i < n.states(); ++i) d_c[i] = d_h[i] * (1 - update[i]) * (1 - c[i] * c[i]);
+    for (int64_t i = 0; i < n.states(); ++i)
+      d_c[i] = gru::gradient_of_candidate(update[i], c[i], d_h[i]);
     candidate_product(d_c, w_c, by_candidate, rest, a.stream);
     for (int64_t row = 0; row < n.batch; ++row) {
       const float* d_kept = by_candidate + row * n.width() + n.inputs;
       float* d_gate = d_gates + row * 2 * n.cells;
       for (int64_t j = 0; j < n.cells; ++j) {
         const int64_t at = row * n.cells + j;
-        d_gate[j] = d_kept[j] * h_prev[at] * reset[at] * (1 - reset[at]);
-        d_gate[n.cells + j] = d_h[at] * (h_prev[at] - c[at]) * update[at] * (1 - update[at]);
+        d_gate[j] = gru::gradient_of_reset(reset[at], h_prev[at], d_kept[j]);
+        d_gate[n.cells + j] = gru::gradient_of_update(update[at], h_prev[at], c[at], d_h[at]);
       }
     }
     gates_product(d_gates, w_ru, by_gates, rest, a.stream);
@@ -90,8 +86,8 @@ BoundKernel prepare_gradient(const KernelRequest& r) {
       for (int64_t j = 0; j < n.inputs; ++j) d_x[row * n.inputs + j] = candidate[j] + gate[j];
       for (int64_t j = 0; j < n.cells; ++j) {
         const int64_t at = row * n.cells + j;
-        d_h_prev[at] =
-            gate[n.inputs + j] + candidate[n.inputs + j] * reset[at] + d_h[at] * update[at];
+        d_h_prev[at] = gru::gradient_of_state(reset[at], update[at], gate[n.inputs + j],
+                                              candidate[n.inputs + j], d_h[at]);
       }
     }
   });
@@ -128,7 +124,8 @@ const Op cell_op{{
           const Shape extents = infer(c);
           for (int i = 0; i < 4; ++i) c.set_output(i, {extents[0], extents[2]});
         },
-    .kernels = {cpu_kernel(prepare_cell)},
+    .kernels = {cpu_kernel("T", Types<float>{},
+                           [](auto, const KernelRequest& r) { return prepare_cell(r); })},
     .examples = {{.inputs = {one(1), one(2), floats({2, 2}, {0, 0, 0, 0}), floats({2, 1}, {1, -1}),
                              floats({0, 0}), floats({0.5})},
                   .outputs = {one(0.5), one(0.5), one(0.46211716F), one(1.2310586F)}}},
@@ -152,7 +149,8 @@ const Op gradient_op{{
           c.set_output(2, states);
           c.set_output(3, {extents[0], times(2, extents[2])});
         },
-    .kernels = {cpu_kernel(prepare_gradient)},
+    .kernels = {cpu_kernel("T", Types<float>{},
+                           [](auto, const KernelRequest& r) { return prepare_gradient(r); })},
     .examples = {{.inputs = {one(1), one(2), floats({2, 2}, {0, 0, 1, 2}), floats({2, 1}, {3, 4}),
                              floats({0, 0}), floats({0}), one(0.5), one(0.25), one(0.5), one(1)},
                   .outputs = {one(1.6875), one(3.0625), one(0.5625),

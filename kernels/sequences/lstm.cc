@@ -13,9 +13,7 @@ BoundKernel prepare_cell(TypeTag<T>, const KernelRequest& r) {
   if (are_empty(r.outputs)) return {};
   const Cell cell{.n = {r.inputs[0].shape[0], r.inputs[0].shape[1], r.inputs[1].shape[1]},
                   .order = icfo,
-                  .has_peepholes = r.attr<bool>("use_peephole"),
-                  .forget_bias = r.attr<float>("forget_bias"),
-                  .clip = r.attr<float>("cell_clip")};
+                  .rules = rules_of(r)};
   const Product product = cell.gates_product();
   const int64_t joined = cell.n.batch * cell.width(), gates = 4 * cell.n.states();
   BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
@@ -24,7 +22,7 @@ BoundKernel prepare_cell(TypeTag<T>, const KernelRequest& r) {
     const float *x = floats.input(0, n.batch * n.inputs), *cs_prev = floats.input(1, n.states()),
                 *h_prev = floats.input(2, n.states()),
                 *w = floats.input(3, cell.width() * 4 * n.cells);
-    const int64_t peepholes = cell.has_peepholes ? n.cells : 0;
+    const int64_t peepholes = cell.rules.has_peepholes ? n.cells : 0;
     const float* const wc[3] = {floats.input(4, peepholes), floats.input(5, peepholes),
                                 floats.input(6, peepholes)};
     const float* b = floats.input(7, 4 * n.cells);
@@ -73,12 +71,12 @@ BoundKernel prepare_cell_gradient(TypeTag<T>, const KernelRequest& r) {
   if (are_empty(r.outputs)) return {};
   const Cell cell{.n = {r.inputs[0].shape[0], r.inputs[0].shape[1], r.inputs[1].shape[1]},
                   .order = icfo,
-                  .has_peepholes = r.attr<bool>("use_peephole")};
+                  .rules = rules_of(r)};
   return BoundKernel::of([=](const Arguments& a) {
     const Extents n = cell.n;
     Floats<T> floats(a);
     const float* cs_prev = floats.input(1, n.states());
-    const int64_t peepholes = cell.has_peepholes ? n.cells : 0;
+    const int64_t peepholes = cell.rules.has_peepholes ? n.cells : 0;
     const float* const wc[3] = {floats.input(4, peepholes), floats.input(5, peepholes),
                                 floats.input(6, peepholes)};
     const float* values[6];

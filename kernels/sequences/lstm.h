@@ -1,41 +1,27 @@
-// A cell of long short-term memory (Hochreiter and Schmidhuber, 1997), with optional peepholes
-// (Gers and Schmidhuber, 2000): shared by its ops and those on sequences.
+// A layer of cells (lstm_cell.h) on a CPU: shared by the ops of one step and those on sequences.
 #pragma once
 
 #include "graph/shape_inference.h"
+#include "kernels/sequences/lstm_cell.h"
 #include "kernels/sequences/recurrent.h"
 
 namespace leat::lstm {
 
-using CellTypes = Types<float, half>;
 inline const char* const types = "T: {half, float}";
-
-// The columns of the four gates in the weights.
-struct GateOrder {
-  int input, candidate, forget, output;
-};
-inline constexpr GateOrder icfo{0, 1, 2, 3}, ifco{0, 2, 1, 3};
-
-struct Extents {
-  int64_t batch, inputs, cells;
-  int64_t states() const { return batch * cells; }
-};
 
 // Shared by all kernels. The values of a step are stored one after another.
 struct Cell {
   Extents n;
   GateOrder order;
-  bool has_peepholes;
-  float forget_bias = 0, clip = 0;
+  CellRules rules;
 
-  int64_t width() const { return n.inputs + n.cells; }
+  int64_t width() const { return n.width(); }
   Product gates_product() const { return Product({n.batch, 4 * n.cells, width(), false, false}); }
 
   // i, cs, f, o, ci, co, h from the products `gates` [batch, 4 cells] of [x, h] and the weights.
   void forward(const float* gates, const float* cs_prev, const float* const (&peepholes)[3],
                const float* bias, float* const (&out)[7]) const {
     const int64_t cells = n.cells;
-    const auto [wci, wcf, wco] = peepholes;
     for (int64_t r = 0; r < n.batch; ++r) {
       const float* row = gates + r * 4 * cells;
       const auto gate = [&](int which, int64_t j) {
@@ -43,16 +29,11 @@ struct Cell {
       };
       for (int64_t j = 0; j < cells; ++j) {
         const int64_t at = r * cells + j;
-        const float before = cs_prev[at];
-        const float i = logistic(gate(order.input, j) + (has_peepholes ? wci[j] * before : 0));
-        const float f =
-            logistic(gate(order.forget, j) + forget_bias + (has_peepholes ? wcf[j] * before : 0));
-        const float ci = std::tanh(gate(order.candidate, j));
-        float cs = ci * i + before * f;
-        if (clip > 0) cs = cs < -clip ? -clip : cs > clip ? clip : cs;
-        const float o = logistic(gate(order.output, j) + (has_peepholes ? wco[j] * cs : 0));
-        const float co = std::tanh(cs);
-        const float values[7] = {i, cs, f, o, ci, co, o * co};
+        const CellStep step = CellStep::of(rules,
+                                           {gate(order.input, j), gate(order.candidate, j),
+                                            gate(order.forget, j), gate(order.output, j)},
+                                           cs_prev[at], of_cell(peepholes, j));
+        const float values[7] = {step.i, step.cs, step.f, step.o, step.ci, step.co, step.h};
         for (int k = 0; k < 7; ++k) out[k][at] = values[k];
       }
     }
@@ -64,31 +45,37 @@ struct Cell {
                 const float* const (&values)[6], const float* cs_grad, const float* h_grad,
                 float* gates_grad, float* cs_prev_grad, float* const (&peephole_grads)[3]) const {
     const int64_t cells = n.cells;
-    const auto [wci, wcf, wco] = peepholes;
     for (int64_t r = 0; r < n.batch; ++r) {
       float* row = gates_grad + r * 4 * cells;
       for (int64_t j = 0; j < cells; ++j) {
         const int64_t at = r * cells + j;
-        const float i = values[0][at], cs = values[1][at], f = values[2][at], o = values[3][at],
-                    ci = values[4][at], co = values[5][at];
-        const float d_o = o * (1 - o) * h_grad[at] * co;
-        float d_cs = (1 - co * co) * h_grad[at] * o + cs_grad[at];
-        if (has_peepholes) d_cs += d_o * wco[j];
-        const float d_ci = (1 - ci * ci) * d_cs * i, d_f = f * (1 - f) * d_cs * cs_prev[at],
-                    d_i = i * (1 - i) * d_cs * ci;
-        row[order.input * cells + j] = d_i;
-        row[order.candidate * cells + j] = d_ci;
-        row[order.forget * cells + j] = d_f;
-        row[order.output * cells + j] = d_o;
+        const CellStep step{values[0][at],
+                            values[1][at],
+                            values[2][at],
+                            values[3][at],
+                            values[4][at],
+                            values[5][at],
+                            0};
         const float before = cs_prev[at];  // cs_prev_grad may be the same memory as cs_grad
-        cs_prev_grad[at] = d_cs * f;
-        if (!has_peepholes) continue;
-        cs_prev_grad[at] += d_i * wci[j] + d_f * wcf[j];
-        peephole_grads[0][j] += d_i * before;
-        peephole_grads[1][j] += d_f * before;
-        peephole_grads[2][j] += d_o * cs;
+        const CellGradient d =
+            CellGradient::of(rules, step, before, of_cell(peepholes, j), cs_grad[at], h_grad[at]);
+        row[order.input * cells + j] = d.input;
+        row[order.candidate * cells + j] = d.candidate;
+        row[order.forget * cells + j] = d.forget;
+        row[order.output * cells + j] = d.output;
+        cs_prev_grad[at] = d.cs_prev;
+        if (!rules.has_peepholes) continue;
+        peephole_grads[0][j] += d.input * before;
+        peephole_grads[1][j] += d.forget * before;
+        peephole_grads[2][j] += d.output * step.cs;
       }
     }
+  }
+
+ private:
+  Peepholes of_cell(const float* const (&weights)[3], int64_t j) const {
+    if (!rules.has_peepholes) return {};
+    return {weights[0][j], weights[1][j], weights[2][j]};
   }
 };
 

@@ -29,7 +29,7 @@ BoundKernel prepare_sequence(const KernelRequest& r, const Cell& cell) {
     Floats<T> floats(a);
     const float *x = floats.input(1, time * inputs), *cs_prev = floats.input(2, states),
                 *h_prev = floats.input(3, states), *w = floats.input(4, cell.width() * 4 * n.cells);
-    const int64_t peepholes = cell.has_peepholes ? n.cells : 0;
+    const int64_t peepholes = cell.rules.has_peepholes ? n.cells : 0;
     const float* const wc[3] = {floats.input(5, peepholes), floats.input(6, peepholes),
                                 floats.input(7, peepholes)};
     const float* b = floats.input(8, 4 * n.cells);
@@ -72,7 +72,7 @@ BoundKernel prepare_sequence_gradient(const KernelRequest& r, const Cell& cell) 
     Floats<T> floats(a);
     const float *x = floats.input(1, time * inputs), *cs_first = floats.input(2, states),
                 *h_first = floats.input(3, states), *w = floats.input(4, weights);
-    const int64_t peepholes = cell.has_peepholes ? n.cells : 0;
+    const int64_t peepholes = cell.rules.has_peepholes ? n.cells : 0;
     const float* const wc[3] = {floats.input(5, peepholes), floats.input(6, peepholes),
                                 floats.input(7, peepholes)};
     const float* values[6];
@@ -132,12 +132,9 @@ BoundKernel prepare_sequence_gradient(const KernelRequest& r, const Cell& cell) 
 
 template <class T>
 Cell cell_of(const KernelRequest& r, const GateOrder& order) {
-  Cell cell{.n = {r.inputs[1].shape[1], r.inputs[1].shape[2], r.inputs[2].shape[1]},
-            .order = order,
-            .has_peepholes = r.attr<bool>("use_peephole")};
-  if (r.node.has("forget_bias")) cell.forget_bias = r.attr<float>("forget_bias");
-  if (r.node.has("cell_clip")) cell.clip = r.attr<float>("cell_clip");
-  return cell;
+  return {.n = {r.inputs[1].shape[1], r.inputs[1].shape[2], r.inputs[2].shape[1]},
+          .order = order,
+          .rules = rules_of(r)};
 }
 
 // {time, batch, cells}. The gradients accept peepholes of any length where these are not used.

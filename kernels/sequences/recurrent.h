@@ -14,8 +14,6 @@
 
 namespace leat {
 
-inline float logistic(float x) { return 1 / (1 + std::exp(-x)); }
-
 // A matrix product inside another kernel; its workspace is part of that kernel's.
 template <class T>
 class ProductOf {

@@ -1,5 +1,9 @@
+#include <cmath>
+#include <limits>
+
 #include "kernels/examples.h"
 #include "tests/kernels/row_tables.h"
+#include "tests/support/run_op.h"
 
 namespace leat {
 namespace {
@@ -29,6 +33,71 @@ void add_collective_result(std::vector<Row>& rows) {
                             {"rank", 0},
                             {"members", 2}},
                   .no_gradient = {1}});
+}
+
+// The cells of TensorFlow's ops: a step, and sequences that end early, at their end and beyond it.
+void add_recurrent_cells(std::vector<Row>& rows) {
+  const auto add = [&](int64_t batch, int64_t inputs, int64_t cells, bool has_peepholes,
+                       double largest = 1) {
+    const Shape x = {batch, inputs}, state = {batch, cells}, w = {inputs + cells, 4 * cells},
+                peephole = {cells}, bias = {4 * cells};
+    const AttrMap peepholes = {{"use_peephole", has_peepholes}};
+    const std::vector<Shape> cell = {x, state, state, w, peephole, peephole, peephole, bias};
+    AttrMap attrs = peepholes;
+    attrs["cell_clip"] = 0.6F;
+    attrs["forget_bias"] = 0.5F;
+    rows.push_back(
+        {.op = "LSTMBlockCell", .shapes = cell, .attrs = attrs, .low = -largest, .high = largest});
+    std::vector<Shape> gradient = cell;
+    gradient.insert(gradient.end(), 8, state);
+    rows.push_back({.op = "LSTMBlockCellGrad",
+                    .shapes = gradient,
+                    .attrs = peepholes,
+                    .low = -largest,
+                    .high = largest});
+    const int64_t time = 4;
+    for (const int64_t steps : {int64_t{0}, int64_t{2}, time}) {
+      std::vector<Shape> sequence = cell;
+      sequence[0] = {time, batch, inputs};
+      sequence.insert(sequence.begin(), Shape{});
+      // Nobody reads x in the steps that are left out.
+      std::vector<double> x(time * batch * inputs, std::numeric_limits<double>::quiet_NaN());
+      for (int64_t i = 0; i < steps * batch * inputs; ++i)
+        x[i] = largest * std::sin(static_cast<double>(i));
+      const std::map<int, Tensor> fixed = {{0, Tensor::scalar(steps)},
+                                           {1, from_doubles(f32, sequence[1], x)}};
+      for (const char* op : {"BlockLSTM", "BlockLSTMV2"}) {
+        AttrMap of_sequence = attrs;
+        if (std::string_view(op) == "BlockLSTMV2") of_sequence.erase("forget_bias");
+        rows.push_back({.op = op,
+                        .shapes = sequence,
+                        .attrs = of_sequence,
+                        .fixed = fixed,
+                        .low = -largest,
+                        .high = largest});
+        std::vector<Shape> of_gradient = sequence;
+        of_gradient.insert(of_gradient.end(), 9, Shape{time, batch, cells});
+        rows.push_back({.op = concat(op).replace(0, 9, "BlockLSTMGrad"),
+                        .shapes = of_gradient,
+                        .attrs = peepholes,
+                        .fixed = fixed,
+                        .low = -largest,
+                        .high = largest});
+      }
+    }
+    const std::vector<Shape> gru = {
+        x, state, {inputs + cells, 2 * cells}, {inputs + cells, cells}, {2 * cells}, {cells}};
+    rows.push_back({.op = "GRUBlockCell", .shapes = gru, .low = -largest, .high = largest});
+    std::vector<Shape> gru_gradient = gru;
+    gru_gradient.insert(gru_gradient.end(), 4, state);
+    rows.push_back(
+        {.op = "GRUBlockCellGrad", .shapes = gru_gradient, .low = -largest, .high = largest});
+  };
+  for (const bool has_peepholes : {false, true}) {
+    add(3, 2, 2, has_peepholes);
+    add(7, 5, 33, has_peepholes, 0.3);
+    add(2, 0, 3, has_peepholes);
+  }
 }
 
 void add_recurrent_layers(std::vector<Row>& rows) {
@@ -312,6 +381,7 @@ std::vector<Row> neural_rows() {
   };
   add_pools(rows);
   add_recurrent_layers(rows);
+  add_recurrent_cells(rows);
   add_collective_result(rows);
   return rows;
 }

@@ -96,6 +96,17 @@ void ColumnSums<T>::run(const T* matrix, void* partials, T* sums, cudaStream_t s
                stream, parts, columns, int64_t{1}, static_cast<const Sum*>(of_parts), sums);
 }
 
+// Where there is nothing to add up: all outputs are 0.
+inline BoundKernel bind_zeros(const KernelRequest& r) {
+  std::vector<int64_t> bytes;
+  for (const TensorSpec& output : r.outputs)
+    bytes.push_back(output.shape.elements() * static_cast<int64_t>(dtype_size(output.dtype)));
+  return BoundKernel::of([bytes](const Arguments& a) {
+    for (size_t i = 0; i < bytes.size(); ++i)
+      clear(a.output<char>(static_cast<int>(i)), bytes[i], cuda_stream(a));
+  });
+}
+
 // Without examples or positions: outputs that are an input, {output, input}, and those that are 0.
 inline BoundKernel bind_nothing_done(const KernelRequest& r, const Extents& n, size_t size,
                                      std::vector<std::pair<int, int>> copies,
