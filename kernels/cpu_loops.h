@@ -18,7 +18,7 @@
 namespace leat {
 
 inline constexpr DeviceType kernel_device = DeviceType::cpu;
-inline constexpr bool has_host_types = true;  // strings, variants and complex numbers
+inline constexpr bool has_host_types = true;  // strings, variants and std::complex
 
 // For functors with invalid operands (an integer division by zero): INVALID_ARGUMENT. A GPU cannot
 // report it and continues, so the functor must return a value after the call.

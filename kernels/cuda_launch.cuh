@@ -24,7 +24,7 @@
 namespace leat {
 
 inline constexpr DeviceType kernel_device = DeviceType::gpu;
-inline constexpr bool has_host_types = false;  // strings, variants, complex numbers
+inline constexpr bool has_host_types = false;  // strings, variants, std::complex
 
 // A kernel cannot report an error: the functor continues and returns some value.
 LEAT_DEVICE void report_invalid(const char* /*message*/) {}

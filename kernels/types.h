@@ -27,7 +27,7 @@ using AllTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, 
                        uint16_t, uint32_t, uint64_t, complex64, complex128, bool, std::string>;
 using AllButComplexTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t,
                                  uint8_t, uint16_t, uint32_t, uint64_t, bool, std::string>;
-// On the CPU only.
+// As std::complex on the CPU only.
 using ComplexTypes = Types<complex64, complex128>;
 using FloatAndComplexTypes = Types<float, double, half, bfloat16, complex64, complex128>;
 using NumberAndComplexTypes =

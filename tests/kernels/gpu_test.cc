@@ -51,6 +51,12 @@ const std::set<std::string> on_gpus = {"Cholesky",
                                        "LSTMBlockCell",
                                        "LSTMBlockCellGrad",
                                        "CheckNumerics",
+                                       "Angle",
+                                       "Complex",
+                                       "ComplexAbs",
+                                       "Conj",
+                                       "Imag",
+                                       "Real",
                                        "RandomGamma",
                                        "RandomPoissonV2",
                                        "RandomShuffle",
@@ -330,11 +336,14 @@ bool has_gpu_kernel(const OpDef& op) {
   return false;
 }
 
-// float, where the op accepts it.
+// float, where the op accepts it; else an integer or a complex number.
 DType usual_dtype(const OpDef& op) {
   const AttrDef* type = op.schema.attr("T");
   if (type == nullptr) return DType::boolean;
-  return violation(*type, AttrValue(f32)).empty() ? f32 : i32;
+  for (const DType usual : {f32, i32}) {
+    if (violation(*type, AttrValue(usual)).empty()) return usual;
+  }
+  return DType::complex64;
 }
 
 TEST(GpuPlugin, LoadsWithoutADriverAndReportsNoGpu) {
