@@ -119,5 +119,18 @@ const OpKernels matmul{"MatMul", kernels(prepare)};
 const OpKernels batch_matmul{"BatchMatMul", kernels(prepare_batch)};
 const OpKernels batch_matmul_v2{"BatchMatMulV2", kernels(prepare_batch)};
 
+// Of one type for all three.
+std::vector<Kernel> kernels_v3() {
+  std::vector<Kernel> out;
+  for (const DType dtype : FloatTypes::list()) {
+    out.push_back({.device = DeviceType::gpu,
+                   .types = {{"Ta", {dtype}}, {"Tb", {dtype}}, {"Tout", {dtype}}},
+                   .prepare = prepare_batch});
+  }
+  return out;
+}
+
+const OpKernels batch_matmul_v3{"BatchMatMulV3", kernels_v3()};
+
 }  // namespace
 }  // namespace leat

@@ -4,6 +4,7 @@
 
 #include "graph/op_def.h"
 #include "kernels/cuda_launch.cuh"
+#include "kernels/neural/pool_by_values.h"
 #include "kernels/neural/pool_extents.h"
 
 namespace leat {
@@ -221,6 +222,12 @@ const OpKernels average_pool_grad{"AvgPoolGrad", pool_kernels<AveragePoolGrad, F
 const OpKernels max_pool_with_argmax{"MaxPoolWithArgmax", argmax_kernels<MaxPoolWithArgmax>()};
 const OpKernels max_pool_grad_with_argmax{"MaxPoolGradWithArgmax",
                                           argmax_kernels<MaxPoolGradWithArgmax>()};
+
+const OpKernels max_pool_v2{"MaxPoolV2", by_values(pool_kernels<MaxPool, MaxPoolTypes>())};
+const OpKernels max_pool_grad_v2{"MaxPoolGradV2",
+                                 by_values(pool_kernels<MaxPoolGrad, NumberTypes>())};
+const OpKernels max_pool_grad_grad_v2{"MaxPoolGradGradV2",
+                                      by_values(pool_kernels<MaxPoolGradGrad, NumberTypes>())};
 
 const OpKernels max_pool_3d{"MaxPool3D", pool_kernels<MaxPool, Types<float, half, bfloat16>>()};
 const OpKernels max_pool_3d_grad{"MaxPool3DGrad",

@@ -1,4 +1,5 @@
 // MaxPoolV2 and its gradients: windows and strides are inputs instead of attributes.
+#include "kernels/neural/pool_by_values.h"
 #include "graph/gradient.h"
 #include "graph/op_def.h"
 #include "graph/ops.h"
@@ -8,14 +9,6 @@
 
 namespace leat {
 namespace {
-
-// The node with `ksize` and `strides`, its last two inputs, as attributes.
-AttrMap with_windows(const NodeView& node, const Tensor& ksize, const Tensor& strides) {
-  AttrMap attrs = node.attrs;
-  attrs["ksize"] = to_int64s(ksize);
-  attrs["strides"] = to_int64s(strides);
-  return attrs;
-}
 
 // The context that the shape functions of pooling.h see.
 class WithWindows : public ShapeContext {
@@ -44,19 +37,9 @@ void infer(ShapeContext& c, void (*infer_with_windows)(ShapeContext&)) {
           " must specify 4 dimensions, got shape ", shape);
   }
   if (ksize == nullptr || strides == nullptr) return c.set_output(0, Shape::of_rank(4));
-  const AttrMap attrs = with_windows(c.node(), *ksize, *strides);
+  const AttrMap attrs = with_windows(c.node().attrs, *ksize, *strides);
   WithWindows context(c, attrs);
   infer_with_windows(context);
-}
-
-Kernel by_values(Kernel kernel) {
-  kernel.prepare = [prepare = kernel.prepare](const KernelRequest& r) {
-    const size_t windows = r.inputs.size() - 2;
-    const AttrMap attrs =
-        with_windows(r.node, *r.inputs[windows].value, *r.inputs[windows + 1].value);
-    return prepare({{r.node.name, r.node.op, attrs}, r.inputs, r.outputs, r.device, r.node_state});
-  };
-  return kernel;
 }
 
 const char* const padding = "padding: {'SAME', 'VALID'}";

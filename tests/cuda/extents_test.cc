@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/examples.h"
 #include "tests/cuda/host_gpu.h"
@@ -308,6 +309,81 @@ TEST_P(Extents, Bounds) {
                        dtype);
     }
   }
+}
+
+TEST_P(Extents, NthElements) {
+  std::vector<double> values(3 * n);
+  for (int64_t i = 0; i < 3 * n; ++i) values[i] = static_cast<double>(i * 37 % 101) - 50;
+  const Tensor entries = from_doubles(f64, {3, n}, values);
+  std::vector<double> with_nan = values;
+  with_nan[n / 2] = with_nan[2 * n] = std::numeric_limits<double>::quiet_NaN();
+  with_nan[0] = -std::numeric_limits<double>::infinity();
+  for (const DType dtype : {f32, f64, DType::f16, DType::bf16, DType::i8, DType::i16, i32, i64,
+                            DType::u8, DType::u16, DType::u32, DType::u64}) {
+    for (const int64_t place : {int64_t{0}, n / 3, n - 1}) {
+      for (const bool reverse : {false, true}) {
+        const Tensor wanted = Tensor::scalar(static_cast<int32_t>(place));
+        expect_agreement({.op = "NthElement",
+                          .shapes = {{3, n}, {}},
+                          .attrs = {{"reverse", reverse}},
+                          .fixed = {{1, wanted}},
+                          .low = -100,
+                          .high = 100},
+                         dtype);
+        for (const auto& given : {values, with_nan}) {
+          if (!is_floating(dtype)) continue;
+          expect_agreement({.op = "NthElement",
+                            .shapes = {{3, n}, {}},
+                            .attrs = {{"reverse", reverse}},
+                            .fixed = {{0, from_doubles(dtype, {3, n}, given)}, {1, wanted}}},
+                           dtype);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Extents, Buckets) {
+  std::vector<float> boundaries(n);
+  for (int64_t i = 0; i < n; ++i) boundaries[i] = static_cast<float>(i / 2);
+  for (const DType dtype : {f32, f64, i32, i64}) {
+    for (const Shape& shape : {Shape{9}, Shape{n}}) {
+      expect_agreement({.op = "Bucketize",
+                        .shapes = {shape},
+                        .attrs = {{"boundaries", boundaries}},
+                        .low = -2,
+                        .high = static_cast<double>(n) / 2 + 2},
+                       dtype);
+    }
+  }
+  const Tensor odd =
+      floats({std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+              -std::numeric_limits<float>::infinity(), 0});
+  expect_agreement({.op = "Bucketize",
+                    .shapes = {{4}},
+                    .attrs = {{"boundaries", boundaries}},
+                    .fixed = {{0, odd}}},
+                   f32);
+  expect_agreement(
+      {.op = "Bucketize", .shapes = {{4}}, .attrs = {{"boundaries", std::vector<float>{}}}}, f32);
+}
+
+TEST_P(Extents, BatchesOfProductsWithThreeTypes) {
+  for (const DType dtype : {f32, f64, DType::f16, DType::bf16}) {
+    expect_agreement({.op = "BatchMatMulV3",
+                      .shapes = {{2, 3, n}, {1, n, 5}},
+                      .attrs = {{"Tout", dtype}},
+                      .low = 0,
+                      .high = 1},
+                     dtype, 1e-4);
+  }
+}
+
+TEST_P(Extents, CopiesOfAllBytes) {
+  for (const DType dtype : {f32, i64, DType::f16, DType::u8, boolean, DType::complex128})
+    expect_agreement({.op = "DeepCopy", .shapes = {{n, 3}}}, dtype);
+  for (const DType type : {i32, i64, DType::u8})
+    expect_agreement({.op = "Bitcast", .shapes = {{n, 2}}, .attrs = {{"type", type}}}, f32);
 }
 
 // A GPU cannot report numbers that name nothing: they change nothing, and no memory beyond the
