@@ -1,8 +1,7 @@
 // Training for quantised inference (Jacob et al., "Quantization and training of neural networks for
 // efficient integer-arithmetic-only inference", 2018): the ops FakeQuantWithMinMax… round to the
 // values that num_bits can represent in a range; their gradients pass within it.
-#include <cmath>
-
+#include "kernels/neural/fake_quant.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -12,55 +11,26 @@
 namespace leat {
 namespace {
 
-// The lowest and the highest integer.
-struct Levels {
-  float lowest, highest;
+using fake_quant::Bounds;
+using fake_quant::Levels;
+using fake_quant::Range;
 
-  explicit Levels(const KernelRequest& r) {
-    const int64_t bits = r.attr<int64_t>("num_bits");
-    check(bits >= 2 && bits <= 16, "num_bits must be between 2 and 16, inclusive, got ", bits);
-    lowest = r.attr<bool>("narrow_range") ? 1 : 0;
-    highest = static_cast<float>((1 << bits) - 1);
+void round(const Range& range, const float* x, int64_t n, int64_t stride, float* y) {
+  for (int64_t i = 0; i < n * stride; i += stride) y[i] = range.rounded(x[i]);
+}
+
+// The gradients with respect to x, and the sums of those with respect to min and max.
+void backward(const Range& range, const float* dy, const float* x, int64_t n, int64_t stride,
+              float* dx, float& d_min, float& d_max) {
+  double below = 0, above = 0;
+  for (int64_t i = 0; i < n * stride; i += stride) {
+    if (range.is_below(x[i])) below += static_cast<double>(dy[i]);
+    if (range.is_above(x[i])) above += static_cast<double>(dy[i]);
+    dx[i] = range.has(x[i]) ? dy[i] : 0;
   }
-};
-
-// [min, max] moved so that it represents 0 exactly.
-struct Range {
-  float min = 0, max = 0, scale = 0;
-  bool is_empty = false;  // min = max = 0: everything is 0
-
-  Range(const Levels& levels, float low, float high) : is_empty(low == 0 && high == 0) {
-    scale = (high - low) / (levels.highest - levels.lowest);
-    const float exact = levels.lowest - low / scale;
-    const float zero = exact < levels.lowest    ? levels.lowest
-                       : exact > levels.highest ? levels.highest
-                                                : std::round(exact);
-    min = (levels.lowest - zero) * scale;
-    max = (levels.highest - zero) * scale;
-  }
-
-  void round(const float* x, int64_t n, int64_t stride, float* y) const {
-    const float inverse = 1 / scale, zero = std::floor(-min * inverse + 0.5F);
-    for (int64_t i = 0; i < n * stride; i += stride) {
-      const float inside = x[i] > max ? max : x[i] < min ? min : x[i];  // NaN stays
-      y[i] = is_empty ? 0 : std::floor((inside - min) * inverse - zero + 0.5F) * scale;
-    }
-  }
-
-  // The gradients with respect to x, and the sums of those with respect to min and max.
-  void backward(const float* dy, const float* x, int64_t n, int64_t stride, float* dx, float& d_min,
-                float& d_max) const {
-    double below = 0, above = 0;
-    for (int64_t i = 0; i < n * stride; i += stride) {
-      const bool is_inside = is_empty || (x[i] >= min && x[i] <= max);
-      if (!is_empty && x[i] < min) below += static_cast<double>(dy[i]);
-      if (!is_empty && x[i] > max) above += static_cast<double>(dy[i]);
-      dx[i] = is_inside ? dy[i] : 0;
-    }
-    d_min = static_cast<float>(below);
-    d_max = static_cast<float>(above);
-  }
-};
+  d_min = static_cast<float>(below);
+  d_max = static_cast<float>(above);
+}
 
 const char* const bits = "num_bits: int = 8";
 const char* const narrow = "narrow_range: bool = false";
@@ -68,9 +38,8 @@ const char* const narrow = "narrow_range: bool = false";
 // ---- The range as attributes
 
 Range range_of_attrs(const KernelRequest& r) {
-  const float min = r.attr<float>("min"), max = r.attr<float>("max");
-  check(min < max, "min has to be smaller than max, was: ", min, " >= ", max);
-  return {Levels(r), min, max};
+  const Bounds bounds(r);
+  return Range::of(Levels(r), bounds.min, bounds.max);
 }
 
 const Op args_op{{
@@ -88,7 +57,7 @@ const Op args_op{{
     .kernels = {cpu_kernel([](const KernelRequest& r) {
       return BoundKernel::of(
                  [range = range_of_attrs(r), n = r.inputs[0].shape.elements()](const Arguments& a) {
-                   range.round(a.input<float>(0), n, 1, a.output<float>());
+                   round(range, a.input<float>(0), n, 1, a.output<float>());
                  })
           .sharing(0, 0);
     })},
@@ -105,11 +74,12 @@ const Op args_gradient_op{{
     .attrs = {"min: float = -6.0", "max: float = 6.0", bits, narrow},
     .shape = shapes::same_for_all(),
     .kernels = {cpu_kernel([](const KernelRequest& r) {
-      return BoundKernel::of([range = range_of_attrs(r),
-                              n = r.inputs[0].shape.elements()](const Arguments& a) {
-        float d_min = 0, d_max = 0;
-        range.backward(a.input<float>(0), a.input<float>(1), n, 1, a.output<float>(), d_min, d_max);
-      });
+      return BoundKernel::of(
+          [range = range_of_attrs(r), n = r.inputs[0].shape.elements()](const Arguments& a) {
+            float d_min = 0, d_max = 0;
+            backward(range, a.input<float>(0), a.input<float>(1), n, 1, a.output<float>(), d_min,
+                     d_max);
+          });
     })},
     .examples = {{.inputs = {floats({1, 2, 3, 4}), floats({-9, 0.6F, 1, 9})},
                   .attrs = {{"min", -2.0}, {"max", 1.0}, {"num_bits", 2}},
@@ -160,8 +130,8 @@ OpDef vars_op(bool per_channel) {
         return BoundKernel::of([levels = Levels(r), n = r.inputs[0].shape.elements(),
                                 channels = r.inputs[1].shape.elements()](const Arguments& a) {
                  for (int64_t c = 0; c < channels; ++c) {
-                   Range(levels, a.input<float>(1)[c], a.input<float>(2)[c])
-                       .round(a.input<float>(0) + c, n / channels, channels, a.output<float>() + c);
+                   round(Range::of(levels, a.input<float>(1)[c], a.input<float>(2)[c]),
+                         a.input<float>(0) + c, n / channels, channels, a.output<float>() + c);
                  }
                })
             .sharing(0, 0);
@@ -195,9 +165,9 @@ OpDef vars_gradient_op(bool per_channel) {
         return BoundKernel::of([levels = Levels(r), n = r.inputs[0].shape.elements(),
                                 channels = r.inputs[2].shape.elements()](const Arguments& a) {
           for (int64_t c = 0; c < channels; ++c) {
-            Range(levels, a.input<float>(2)[c], a.input<float>(3)[c])
-                .backward(a.input<float>(0) + c, a.input<float>(1) + c, n / channels, channels,
-                          a.output<float>(0) + c, a.output<float>(1)[c], a.output<float>(2)[c]);
+            backward(Range::of(levels, a.input<float>(2)[c], a.input<float>(3)[c]),
+                     a.input<float>(0) + c, a.input<float>(1) + c, n / channels, channels,
+                     a.output<float>(0) + c, a.output<float>(1)[c], a.output<float>(2)[c]);
           }
         });
       })},

@@ -1,7 +1,6 @@
 // QuantizeAndDequantizeV2, V3, V4: round numbers to the values that integers of num_bits represent,
 // to train for quantised inference. Unlike fake_quant.cc the scale is symmetric: 0 is always 0.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "graph/gradient.h"
@@ -9,62 +8,14 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/neural/quantize_range.h"
 
 namespace leat {
 namespace {
 
-struct Options {
-  int64_t bits;
-  bool is_signed, is_narrow, has_range, rounds_up;
-  int axis;  // whose indices have ranges of their own; -1: one range for all
-};
-
-// From min to max; the integers are scale times the numbers.
-template <class T>
-struct Range {
-  T min, max, scale = 1, inverse = 1;
-
-  Range(const Options& options, T low, T high) : min(low), max(high) {
-    const int64_t half = int64_t{1} << (options.bits - 1);
-    const auto lowest =
-        static_cast<T>(options.is_signed ? (options.is_narrow ? -half + 1 : -half) : int64_t{0});
-    const auto highest = static_cast<T>(options.is_signed ? half - 1 : 2 * half - 1);
-    constexpr T none = std::numeric_limits<T>::max();
-    const T by_min = lowest * min > 0 ? lowest / min : none;
-    const T by_max = highest * max > 0 ? highest / max : none;
-    if (by_min < by_max) {
-      scale = by_min;
-      inverse = min / lowest;
-      max = highest * inverse;
-    } else {
-      scale = by_max;
-      inverse = max / highest;
-      min = lowest * inverse;
-    }
-  }
-
-  // A range taken from the input itself needs no limits, and has none where it is cut at 0.
-  T round(T x, const Options& options) const {
-    const T inside = options.has_range ? (x < min ? min : x > max ? max : x) : x;
-    const T scaled = inside * scale;
-    return (options.rounds_up ? std::floor(scaled + T(0.5)) : std::nearbyint(scaled)) * inverse;
-  }
-};
-
-// An axis of the input: `outer` times `depth` times `inner` elements.
-struct Extents {
-  int64_t outer = 1, depth = 1, inner = 1;
-
-  Extents(const Shape& shape, int axis) {
-    for (int i = 0; i < shape.rank(); ++i)
-      (i == axis ? depth : i < axis ? outer : inner) *= shape[i];
-  }
-  // f(first, count) for each contiguous piece of channel `c`.
-  template <class F>
-  void visit(int64_t c, const F& f) const {
-    for (int64_t o = 0; o < outer; ++o) f((o * depth + c) * inner, inner);
-  }
-};
+using quantize::Extents;
+using quantize::Options;
+using quantize::Range;
 
 template <class T>
 BoundKernel bind(const KernelRequest& r, const Options& options) {
@@ -89,27 +40,13 @@ BoundKernel bind(const KernelRequest& r, const Options& options) {
               }
             });
           }
-          const Range<Wide> range(options, low, high);
+          const auto range = Range<Wide>::of(options, low, high);
           extents.visit(c, [&](int64_t first, int64_t count) {
             for (int64_t i = first; i < first + count; ++i)
-              y[i] = static_cast<T>(range.round(static_cast<Wide>(x[i]), options));
+              y[i] = static_cast<T>(range.rounded(static_cast<Wide>(x[i]), options));
           });
         }
       });
-}
-
-Options options_of(const KernelRequest& r, int64_t bits) {
-  Options out{
-      .bits = bits,
-      .is_signed = r.attr<bool>("signed_input"),
-      .is_narrow = r.attr<bool>("narrow_range"),
-      .has_range = r.attr<bool>("range_given"),
-      .rounds_up = r.node.has("round_mode") && r.attr<std::string>("round_mode") == "HALF_UP",
-      .axis = static_cast<int>(r.attr<int64_t>("axis"))};
-  const int64_t most = out.is_signed ? 61 : 62;
-  check(bits > 0 && bits <= most, "num_bits is out of range: ", bits, " with signed_input ",
-        out.is_signed);
-  return out;
 }
 
 void infer(ShapeContext& c) {
@@ -159,7 +96,7 @@ OpDef with_bits_attr(const char* name, GradientFunction gradient) {
           .gradient = std::move(gradient),
           .kernels = {cpu_kernel("T", FloatTypes{},
                                  []<class T>(TypeTag<T>, const KernelRequest& r) {
-                                   return bind<T>(r, options_of(r, r.attr<int64_t>("num_bits")));
+                                   return bind<T>(r, Options(r, r.attr<int64_t>("num_bits")));
                                  })},
           .examples = {example({})}};
 }
@@ -187,7 +124,7 @@ const Op v3_op{{
     .gradient = pass_gradient,
     .kernels = {cpu_kernel("T", FloatTypes{},
                            []<class T>(TypeTag<T>, const KernelRequest& r) {
-                             return bind<T>(r, options_of(r, r.inputs[3].value->item<int32_t>()));
+                             return bind<T>(r, Options(r, r.inputs[3].value->item<int32_t>()));
                            })},
     .examples = {{.inputs = {floats({-9, 0.4F, 1.6F, 9}), Tensor::scalar(-4.0F),
                              Tensor::scalar(3.0F), Tensor::scalar<int32_t>(3)},

@@ -386,6 +386,87 @@ TEST_P(Extents, CopiesOfAllBytes) {
     expect_agreement({.op = "Bitcast", .shapes = {{n, 2}}, .attrs = {{"type", type}}}, f32);
 }
 
+TEST_P(Extents, FakeQuantisation) {
+  const Tensor low = Tensor::scalar(-1.3F), high = Tensor::scalar(0.9F),
+               zero = Tensor::scalar(0.0F);
+  const auto run = [&](const char* op, std::vector<Shape> shapes,
+                       const std::map<int, Tensor>& fixed) {
+    for (const bool is_narrow : {false, true}) {
+      for (const int bits : {2, 8}) {
+        expect_agreement({.op = op,
+                          .shapes = shapes,
+                          .attrs = {{"num_bits", bits}, {"narrow_range", is_narrow}},
+                          .fixed = fixed},
+                         f32);
+      }
+    }
+  };
+  for (const Shape& shape : {Shape{n}, Shape{n, 3}}) {
+    run("FakeQuantWithMinMaxArgs", {shape}, {});
+    run("FakeQuantWithMinMaxArgsGradient", {shape, shape}, {});
+    for (const auto& [min, max] : {std::pair{low, high}, {zero, zero}}) {
+      run("FakeQuantWithMinMaxVars", {shape, {}, {}}, {{1, min}, {2, max}});
+      run("FakeQuantWithMinMaxVarsGradient", {shape, shape, {}, {}}, {{2, min}, {3, max}});
+    }
+  }
+  for (const Shape& shape : {Shape{n, 3}, Shape{2, 2, n}}) {
+    const int64_t channels = shape[shape.rank() - 1];
+    std::vector<double> mins(channels), maxs(channels);
+    for (int64_t c = 0; c < channels; ++c) {
+      mins[c] = -0.1 * static_cast<double>(c % 9);
+      maxs[c] = 0.3 + 0.1 * static_cast<double>(c % 5);
+    }
+    const Tensor min = from_doubles(f32, {channels}, mins),
+                 max = from_doubles(f32, {channels}, maxs);
+    run("FakeQuantWithMinMaxVarsPerChannel", {shape, {channels}, {channels}}, {{1, min}, {2, max}});
+    run("FakeQuantWithMinMaxVarsPerChannelGradient", {shape, shape, {channels}, {channels}},
+        {{2, min}, {3, max}});
+  }
+}
+
+TEST_P(Extents, QuantisationByScale) {
+  const auto run = [&](const char* op, const Shape& shape, int64_t axis, bool has_range,
+                       AttrMap attrs, DType dtype) {
+    const Shape of_range = axis < 0 ? Shape{} : Shape{shape[static_cast<int>(axis)]};
+    const std::vector<double> ones(of_range.elements(), 1), below(of_range.elements(), -0.7);
+    Row row{
+        .op = op,
+        .shapes = {shape, of_range, of_range},
+        .attrs = std::move(attrs),
+        .fixed = {{1, from_doubles(f32, of_range, below)}, {2, from_doubles(f32, of_range, ones)}}};
+    row.attrs["axis"] = axis;
+    row.attrs["range_given"] = has_range;
+    if (std::string_view(op) == "QuantizeAndDequantizeV3") {
+      row.shapes.push_back({});
+      row.fixed[3] = Tensor::scalar<int32_t>(5);
+    } else {
+      row.attrs["num_bits"] = 5;
+    }
+    expect_agreement(row, dtype);
+  };
+  for (const DType dtype : {f32, f64, DType::f16, DType::bf16}) {
+    for (const bool has_range : {false, true}) {
+      for (const auto& [shape, axis] : {std::pair{Shape{n}, -1},
+                                        {Shape{2, n, 3}, 1},
+                                        {Shape{n, 3}, 1},
+                                        {Shape{3, n}, 0},
+                                        {Shape{n, 2}, -1}}) {
+        run("QuantizeAndDequantizeV2", shape, axis, has_range, {{"round_mode", "HALF_UP"}}, dtype);
+        run("QuantizeAndDequantizeV2", shape, axis, has_range, {{"signed_input", false}}, dtype);
+        run("QuantizeAndDequantizeV3", shape, axis, has_range, {{"narrow_range", true}}, dtype);
+        run("QuantizeAndDequantizeV4", shape, axis, has_range, {}, dtype);
+      }
+    }
+    const Tensor low = from_doubles(f32, {3}, {-1, -0.5, 0}),
+                 high = from_doubles(f32, {3}, {1, 0.5, 1});
+    expect_agreement({.op = "QuantizeAndDequantizeV4Grad",
+                      .shapes = {{n, 3}, {n, 3}, {3}, {3}},
+                      .attrs = {{"axis", 1}},
+                      .fixed = {{2, low}, {3, high}}},
+                     dtype);
+  }
+}
+
 // A GPU cannot report numbers that name nothing: they change nothing, and no memory beyond the
 // tensors is touched.
 TEST(NumbersOutOfRange, AreLeftOut) {
