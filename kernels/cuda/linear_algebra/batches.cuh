@@ -8,6 +8,7 @@
 #include "core/kernel.h"
 #include "graph/op_def.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/linear_algebra/solver.h"
 #include "kernels/cuda/workspace.cuh"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/types.h"
@@ -36,6 +37,13 @@ std::vector<Kernel> solver_kernels(F prepare) {
              return visit_type(GpuSolvedTypes{}, r.attr<DType>("T"),
                                [&](auto type) { return BoundKernel(prepare(type, r)); });
            }}};
+}
+
+// Of ops that always need a solver.
+template <class F>
+std::vector<Kernel> library_kernels(F prepare) {
+  if (!has_solver_libraries()) return {};
+  return solver_kernels(std::move(prepare));
 }
 
 namespace cuda {

@@ -441,6 +441,15 @@ class CudaSolver : public Solver {
 
 }  // namespace
 
+bool has_solver_libraries() {
+  try {
+    (void)functions();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 std::unique_ptr<Solver> make_solver(Device& device, const SolverShape& shape) {
   if (shape.dtype == DType::f64) return std::make_unique<CudaSolver<double>>(device, shape);
   return std::make_unique<CudaSolver<float>>(device, shape);

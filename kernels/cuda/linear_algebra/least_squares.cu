@@ -253,7 +253,7 @@ BoundKernel prepare_least_squares(TypeTag<T>, const KernelRequest& r) {
 }
 
 std::vector<Kernel> kernels() {
-  std::vector<Kernel> out = solver_kernels(
+  std::vector<Kernel> out = library_kernels(
       []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_least_squares(t, r); });
   for (Kernel& kernel : out) kernel.host_inputs = {2};
   return out;

@@ -49,7 +49,7 @@ BoundKernel prepare_qr(TypeTag<T>, const KernelRequest& r) {
       .with_workspace(parts.bytes());
 }
 
-const OpKernels qr{"Qr", solver_kernels([]<class T>(TypeTag<T> t, const KernelRequest& r) {
+const OpKernels qr{"Qr", library_kernels([]<class T>(TypeTag<T> t, const KernelRequest& r) {
                      return prepare_qr(t, r);
                    })};
 

@@ -73,7 +73,7 @@ BoundKernel prepare_cholesky(TypeTag<T>, const KernelRequest& r) {
 }
 
 const OpKernels cholesky{"Cholesky",
-                         solver_kernels([]<class T>(TypeTag<T> t, const KernelRequest& r) {
+                         library_kernels([]<class T>(TypeTag<T> t, const KernelRequest& r) {
                            return prepare_cholesky(t, r);
                          })};
 
@@ -131,7 +131,7 @@ BoundKernel prepare_triangular(TypeTag<T>, const KernelRequest& r) {
 }
 
 const OpKernels triangular_solve{"MatrixTriangularSolve",
-                                 solver_kernels([]<class T>(TypeTag<T> t, const KernelRequest& r) {
+                                 library_kernels([]<class T>(TypeTag<T> t, const KernelRequest& r) {
                                    return prepare_triangular(t, r);
                                  })};
 
@@ -201,11 +201,11 @@ BoundKernel prepare_inverse(TypeTag<T>, const KernelRequest& r) {
 }
 
 const OpKernels solve{"MatrixSolve",
-                      solver_kernels([]<class T>(TypeTag<T> t, const KernelRequest& r) {
+                      library_kernels([]<class T>(TypeTag<T> t, const KernelRequest& r) {
                         return prepare_solve(t, r);
                       })};
 const OpKernels inverse{"MatrixInverse",
-                        solver_kernels([]<class T>(TypeTag<T> t, const KernelRequest& r) {
+                        library_kernels([]<class T>(TypeTag<T> t, const KernelRequest& r) {
                           return prepare_inverse(t, r);
                         })};
 
@@ -271,11 +271,11 @@ BoundKernel bind_determinant(const KernelRequest& r, bool is_log) {
 }
 
 const OpKernels determinant{"MatrixDeterminant",
-                            solver_kernels([]<class T>(TypeTag<T>, const KernelRequest& r) {
+                            library_kernels([]<class T>(TypeTag<T>, const KernelRequest& r) {
                               return bind_determinant<T>(r, false);
                             })};
 const OpKernels log_determinant{"LogMatrixDeterminant",
-                                solver_kernels([]<class T>(TypeTag<T>, const KernelRequest& r) {
+                                library_kernels([]<class T>(TypeTag<T>, const KernelRequest& r) {
                                   return bind_determinant<T>(r, true);
                                 })};
 

@@ -60,5 +60,7 @@ class Solver {
 
 // No extent is 0. FAILED_PRECONDITION if the libraries are not installed.
 std::unique_ptr<Solver> make_solver(Device& device, const SolverShape& shape);
+// Opens them. Ops that always need them have no GPU kernel otherwise, and so are placed on the CPU.
+bool has_solver_libraries();
 
 }  // namespace leat

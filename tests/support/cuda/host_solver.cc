@@ -151,6 +151,8 @@ class HostSolver : public Solver {
 
 }  // namespace
 
+bool has_solver_libraries() { return true; }
+
 std::unique_ptr<Solver> make_solver(Device&, const SolverShape& shape) {
   const bool has_columns = shape.kind != SolverKind::cholesky && shape.kind != SolverKind::lu;
   check_internal(shape.n > 0 && shape.batch > 0 && (shape.kind != SolverKind::qr || shape.m > 0) &&
