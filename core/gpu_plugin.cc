@@ -14,7 +14,7 @@
 namespace leat {
 namespace {
 
-// The plug-in's one symbol (kernels/cuda/cuda_device.cu).
+// The plug-in's one symbol (kernels/cuda/device/cuda_device.cu).
 using MakeDevices = void (*)(const DeviceName& task, std::vector<std::unique_ptr<Device>>& out);
 constexpr const char* entry_point = "leat_cuda_make_devices";
 

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/kernel.h"
 #include "kernels/broadcast.h"
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/types.h"
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 #include "kernels/cuda/product.h"
 
 namespace leat {

@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 
 namespace leat::cuda {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 
 namespace leat::cuda {
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "kernels/control/communicator.h"
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 
 namespace leat {
 namespace {

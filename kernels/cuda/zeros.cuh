@@ -1,7 +1,7 @@
 // An output that is zeros, because there is nothing to add up.
 #pragma once
 
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 
 namespace leat::cuda {
 

@@ -2,7 +2,7 @@
 // device reads the rates when the update runs; it cannot report invalid ones.
 #pragma once
 
-#include "kernels/cuda/scatter.cuh"
+#include "kernels/cuda/sorting/scatter.cuh"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/state/update_plan.h"
 

@@ -9,7 +9,7 @@
 
 #include "graph/op_def.h"
 #include "graph/passes/mixed_precision/mixed_precision.h"
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 #include "kernels/cuda/fused/fused_group.cuh"
 #include "kernels/cuda/product.h"
 #include "kernels/types.h"

@@ -4,7 +4,7 @@
 // edge of an image is rounded as on the CPU, and lies within it on both or on neither.
 #include "graph/op_def.h"
 #include "kernels/cuda/row_reduce.cuh"
-#include "kernels/cuda/scatter.cuh"
+#include "kernels/cuda/sorting/scatter.cuh"
 #include "kernels/images/crop_places.h"
 #include "kernels/moves/moves.h"
 

@@ -15,9 +15,9 @@
 
 #include "core/error.h"
 #include "core/visit_dtype.h"
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
+#include "kernels/cuda/device/refuse_recording.h"
 #include "kernels/cuda/linear_algebra/solver.h"
-#include "kernels/cuda/refuse_recording.h"
 #include "kernels/cuda/workspace.cuh"
 #include "kernels/cuda_launch.cuh"
 

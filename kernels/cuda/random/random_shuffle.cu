@@ -9,7 +9,7 @@
 // order of steps, puts the last step with a target beside each step.
 #include "graph/op_def.h"
 #include "kernels/cuda/random/random_start.cuh"
-#include "kernels/cuda/scatter.cuh"
+#include "kernels/cuda/sorting/scatter.cuh"
 #include "kernels/moves/moves.h"
 
 namespace leat {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/visit_dtype.h"
+#include "kernels/cuda/device/refuse_recording.h"
 #include "kernels/cuda/linear_algebra/solver.h"
-#include "kernels/cuda/refuse_recording.h"
 #include "kernels/linear_algebra/decomposition.h"
 #include "kernels/types.h"
 #include "tests/support/cuda/include/cuda_runtime.h"

@@ -1,7 +1,7 @@
 // Bincount and DenseBincount on the GPU. Atomics add up counts, which are integers; sums of weights
 // are made in the order of the weights, as on the CPU (scatter.cuh).
 #include "graph/op_def.h"
-#include "kernels/cuda/scatter.cuh"
+#include "kernels/cuda/sorting/scatter.cuh"
 #include "kernels/cuda/zeros.cuh"
 #include "kernels/elementwise.h"
 #include "kernels/math/bins.h"

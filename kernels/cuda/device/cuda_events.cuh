@@ -13,7 +13,7 @@
 
 #include "core/device.h"
 #include "core/execution/work_clock.h"
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 
 namespace leat::cuda {
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/block_pool.cuh"
+#include "kernels/cuda/device/block_pool.cuh"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 
 namespace leat::cuda {
 namespace {

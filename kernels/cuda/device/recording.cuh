@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/execution/work_recorder.h"
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 
 namespace leat::cuda {
 

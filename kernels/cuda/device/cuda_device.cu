@@ -1,6 +1,6 @@
 // GPUs as devices: one compute stream each, memory kept for reuse, and a thread that waits for the
 // stream when a caller requests a notification.
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 
 #include <cstdio>
 #include <cstdlib>
@@ -16,9 +16,9 @@
 #include "core/execution/work_clock.h"
 #include "core/memory/memory_owner.h"
 #include "core/memory/pinned_memory.h"
-#include "kernels/cuda/block_pool.cuh"
-#include "kernels/cuda/cuda_events.cuh"
-#include "kernels/cuda/recording.cuh"
+#include "kernels/cuda/device/block_pool.cuh"
+#include "kernels/cuda/device/cuda_events.cuh"
+#include "kernels/cuda/device/recording.cuh"
 
 namespace leat {
 

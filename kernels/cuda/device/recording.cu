@@ -1,6 +1,6 @@
-#include "kernels/cuda/recording.cuh"
+#include "kernels/cuda/device/recording.cuh"
 
-#include "kernels/cuda/refuse_recording.h"
+#include "kernels/cuda/device/refuse_recording.h"
 
 namespace leat::cuda {
 namespace {

@@ -2,7 +2,7 @@
 // change, and the order of the updates by slice. Few are ranked by comparing all with
 // all; many by digits: every thread counts the digits of a chunk, the counts are added up, and
 // every thread puts its chunk in place. Both keep the order of equal ones.
-#include "kernels/cuda/scatter.cuh"
+#include "kernels/cuda/sorting/scatter.cuh"
 #include "kernels/moves/moves.h"
 
 namespace leat {

@@ -2,7 +2,7 @@
 // product that they go to (scatter.cuh). A thread for each element of the product adds them in
 // their order. Elements that lie outside of the matrix are left out.
 #include "graph/op_def.h"
-#include "kernels/cuda/scatter.cuh"
+#include "kernels/cuda/sorting/scatter.cuh"
 #include "kernels/cuda/zeros.cuh"
 #include "kernels/elementwise.h"
 #include "kernels/moves/moves.h"

@@ -1,7 +1,7 @@
 // Scatters on the GPU: on variables (ScatterAdd, ScatterNdAdd and their like), on tensors
 // (ScatterNd, TensorScatterAdd, InplaceAdd and their like), and UnsortedSegmentSum, Prod, Min, Max.
 // As in TensorFlow, indices out of range are skipped: a kernel cannot report them.
-#include "kernels/cuda/scatter.cuh"
+#include "kernels/cuda/sorting/scatter.cuh"
 
 #include <cstring>
 

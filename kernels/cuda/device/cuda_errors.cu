@@ -3,7 +3,7 @@
 #include <tuple>
 #include <utility>
 
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/device/cuda_device.cuh"
 
 namespace leat {
 
