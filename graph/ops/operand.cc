@@ -279,12 +279,12 @@ Literal& Literal::operator=(const Literal&) = default;
 Literal& Literal::operator=(Literal&&) noexcept = default;
 Literal::~Literal() = default;
 
-Literal::Literal(bool value) : values_({value}), kind_(DType::boolean) {}
+Literal::Literal(bool value) : values_(1, value), kind_(DType::boolean) {}
 Literal::Literal(const char* text) : Literal(std::string(text)) {}
-Literal::Literal(std::string text) : values_({std::move(text)}), kind_(DType::string) {}
+Literal::Literal(std::string text) : values_(1, std::move(text)), kind_(DType::string) {}
 Literal::Literal(Tensor value) : tensor_(std::move(value)) {}
-Literal::Literal(double number, DType kind) : values_({number}), kind_(kind) {}
-Literal::Literal(int64_t number, DType kind) : values_({number}), kind_(kind) {}
+Literal::Literal(double number, DType kind) : values_(1, number), kind_(kind) {}
+Literal::Literal(int64_t number, DType kind) : values_(1, number), kind_(kind) {}
 Literal::Literal(std::initializer_list<Literal> parts)
     : extents_{static_cast<int64_t>(parts.size())} {
   if (parts.size() == 0) return;

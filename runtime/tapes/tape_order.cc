@@ -263,7 +263,7 @@ class Order {
     }
     int sorted = 0;
     while (!ready.empty()) {
-      const auto [rank, n] = ready.top();
+      const int rank = ready.top().first, n = ready.top().second;
       ready.pop();
       if (is_sorted[n]) continue;  // it was added twice, as below
       is_sorted[n] = true;

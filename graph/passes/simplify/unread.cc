@@ -1,7 +1,6 @@
 // A gradient that only a group waits for, the shape of a tensor that a rewrite made known: what
 // nobody reads is not computed. Those who waited for it wait for what it would have waited for.
 #include <algorithm>
-#include <ranges>
 
 #include "graph/passes/simplify/simplify.h"
 #include "graph/signature.h"
@@ -94,7 +93,7 @@ bool drop_unread(Graph& graph, const KeptNames& kept) {
     unread.push_back(node.get());
   }
   // Users first: they look at what their inputs give.
-  for (Node* node : unread | std::views::reverse) stop_computing(*node);
+  for (size_t i = unread.size(); i-- > 0;) stop_computing(*unread[i]);
   return !unread.empty();
 }
 

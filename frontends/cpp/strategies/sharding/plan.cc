@@ -189,13 +189,13 @@ void Plan::find_families() {
 // Without those in which an op cannot change the variable.
 void Plan::find_candidates() {
   for (const Node* node : order_) {
-    const auto& [takes_handle, signatures] = choices_[static_cast<size_t>(node->id)];
+    const auto& choice = choices_[static_cast<size_t>(node->id)];
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const auto family = family_of_.find(variable_node(node->inputs[i]));
-      if (!takes_handle[i] || family == family_of_.end()) continue;
+      if (!choice.takes_handle[i] || family == family_of_.end()) continue;
       std::erase_if(families_[family->second].candidates, [&](State state) {
         return !state.is_replicated() &&
-               std::none_of(signatures.begin(), signatures.end(),
+               std::none_of(choice.signatures.begin(), choice.signatures.end(),
                             [&](const Signature& each) { return each.inputs[i] == state; });
       });
     }
