@@ -19,6 +19,7 @@ struct PerWorkerAllReduceOptions {
 
 // Cost: 2(N-1)/N · S bytes sent by each of N workers per step, S those of the gradients, in 2 trips
 // (collectives.h), and a message to each other task. Gradients of rows are sent as whole tensors.
+// With algorithm=automatic, GPUs that NCCL connects leave the sums to it (ProgramGroup).
 //
 // The updates are those of AllReduce: one per step, with the mean of the gradients of all workers.
 // There, one program has a graph of N replicas; here, N programs have a graph of one. The model's
