@@ -129,7 +129,7 @@ TEST(HostLink, IsHandedOverToTheTaskThatOffers) {
   EXPECT_TRUE(theirs->writer().write(to_slices("welcome"), 7));
   EXPECT_EQ(second->reader().next(), "welcome");
   EXPECT_NE(listener.take(first_id), nullptr);
-  EXPECT_EQ(code_of([&] { listener.take(first_id); }), Code::not_found) << "taken already";
+  EXPECT_EQ(code_of([&, id = first_id] { listener.take(id); }), Code::not_found) << "taken already";
 }
 
 TEST(HostLink, GarbageOfOtherProcessesIsSkipped) {

@@ -278,7 +278,7 @@ TEST(LoopGradient, ErrorsNameTheLoop) {
                                  },
                                  constant(g, 0), x);
   expect_error_with(Code::invalid_argument, "lies in the while loop 'while/frame'",
-                    [&] { gradients({y}, {inside}); });
+                    [&, y = y] { gradients({y}, {inside}); });
 }
 
 // ---- Conditions ----

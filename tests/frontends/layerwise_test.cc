@@ -182,7 +182,7 @@ TEST(Optimizer, AppliesTheResultOfGradients) {
   for (size_t i = 0; i < 3; ++i) expected[i] -= 0.5 * g[i] / length(g);
   expect_near(session.run(a.w).to_vector<double>(), expected);
   expect_error_with(Code::invalid_argument, "there are 1 gradients for 2 variables",
-                    [&] { Sgd{0.5}.apply_gradients({clipped[0]}, variables); });
+                    [&, first = clipped[0]] { Sgd{0.5}.apply_gradients({first}, variables); });
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ struct Model {
                       {.initializer = counted(0.3F), .use_resource = use_resource, .name = "words"})
             .embeddings();
     w = variable(graph, "w", {3, 2}, counted(0.2F), f32, {.use_resource = use_resource});
-    b = variable(graph, "b", {2}, {.use_resource = use_resource});
+    b = variable(graph, "b", {2}, VariableOptions{.use_resource = use_resource});
   }
   Output loss(const Output& ids) const {
     return mean(square(matmul(take(table, ids), w) + b - 1.0));
