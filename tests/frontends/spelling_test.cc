@@ -375,10 +375,12 @@ TEST_F(Spelling, UniformIntegersAndBernoulli) {
 
 TEST_F(Spelling, InitialisersNeedNoCall) {
   EXPECT_THAT(values(variable(g, "a", {2}, initializers::ones)), ElementsAre(1, 1));
+#if !defined(__clang__)  // clang 14 cannot choose the function by options that name an object
   EXPECT_THAT(values(variable(g, "b", {2}, {.initializer = initializers::ones})),
               ElementsAre(1, 1));
   EXPECT_THAT(values(variable(g, "c", {2, 2}, {.initializer = initializers::identity})),
               ElementsAre(1, 0, 0, 1));
+#endif
   EXPECT_THAT(values(variable(g, "d", {2}, initializers::constant(7))), ElementsAre(7, 7));
   for (const Initializer& initializer :
        {Initializer(initializers::glorot_uniform), Initializer(initializers::he_normal),

@@ -28,12 +28,17 @@ std::vector<Output> map_fn(const std::function<std::vector<Output>(const std::ve
                            const std::vector<Output>& x, const MapOptions& options = {},
                            Location at = here());
 
+namespace values {
+// Of several elements, or of one which it makes into several values.
+template <class F, size_t count>
+concept MapsValues = (arity<F>() == count) &&
+                     (count > 1 || TupleOfValues<std::invoke_result_t<F, Output>>);
+}  // namespace values
+
 // The same of f(x[i], y[i], …), which gives an Output or several: auto [a, b] = map_fn(f, x, y).
 template <class F, std::convertible_to<Output>... More>
-auto map_fn(const F& f, const Operand& x,
-            More... more) requires(values::arity<F>() == 1 + sizeof...(More) &&
-                                   (sizeof...(More) > 0 ||
-                                    values::TupleOfValues<std::invoke_result_t<F, Output>>)) {
+requires values::MapsValues<F, 1 + sizeof...(More)>
+auto map_fn(const F& f, const Operand& x, More... more) {
   constexpr size_t count = 1 + sizeof...(More);
   const std::vector<Output> inputs = {x.output(), more...};
   const std::function<std::vector<Output>(const std::vector<Output>&)> all =
