@@ -19,8 +19,9 @@ enum class CollectiveKind : uint8_t {
 std::string_view collective_kind_name(CollectiveKind kind);       // "all_reduce"
 CollectiveKind collective_kind_from_name(std::string_view name);  // INVALID_ARGUMENT otherwise
 
-// Members that are programs, each with a graph that has the marks of one rank. What they tell each
-// other differs: of two sets of nodes, that of the way that is taken remains in the step.
+// Members that are separate programs: the graph of each has the marks of its own rank alone. The
+// programs also send each other messages, others where the library runs the collectives than where
+// it does not. A step keeps the nodes of one of the two ways (collective_signal).
 struct CollectivePrograms {
   std::string name;                // unique in the graph; the library runs all its marks or none
   std::vector<std::string> tasks;  // of the members, by rank: "/job:worker/task:0"
@@ -46,8 +47,9 @@ Output collective_result(Output by_messages, Output own, const CollectiveMark& m
 // Of program 0: a string scalar that it sends to the others.
 Output collective_ticket(Graph& graph, const std::string& programs, Location at = here());
 
-// A node that ends with the nodes of the control scope if the library runs these collectives
-// (`by_library`), or if it does not, and does nothing, and does not ask for them, otherwise.
+// A node for one of the two ways: the library runs these collectives (`by_library`), or it does
+// not. If that way is taken, the node waits for the nodes of the control scope. Otherwise it waits
+// for nothing, and they do not run.
 Node& collective_signal(Graph& graph, const std::string& programs, bool by_library,
                         Location at = here());
 

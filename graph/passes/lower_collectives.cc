@@ -34,7 +34,7 @@ const Node& first_of(const Members& members) {
   return *out;
 }
 
-// Of the members that are programs; empty: the graph has all members.
+// The name of an exchange between programs; empty if the graph has all members.
 const std::string& programs_of(const Node& node) { return node.attr<std::string>("programs"); }
 
 // A collective that a library can run.
@@ -63,6 +63,8 @@ class Lowering {
  private:
   void leave_plain(const Node& mark, Rebuild& rebuild) const;
   void find();
+  // Clients may write marks by hand.
+  bool is_consistent(const Node& mark) const;
   // If the step has all members, or this program's, each on a GPU of its own with the kernel.
   bool can_be_lowered(const Members& members, const DeadTogether& dead) const;
   bool can_run(const Node& mark, const DeviceName& device) const;
@@ -131,16 +133,32 @@ bool Lowering::can_be_lowered(const Members& members, const DeadTogether& dead) 
   return true;
 }
 
+bool Lowering::is_consistent(const Node& mark) const {
+  const auto rank = mark.attr<int64_t>("rank"), members = mark.attr<int64_t>("members");
+  if (rank >= members) return false;
+  if (programs_of(mark).empty()) return members <= static_cast<int64_t>(graph_.size());
+  const bool has_ticket = mark.inputs.size() > 2;
+  return members == std::ssize(mark.attr<std::vector<std::string>>("tasks")) &&
+         has_ticket == (rank != 0);
+}
+
 void Lowering::find() {
   std::map<std::string, Members> found;
-  std::set<std::string> broken;  // two marks of one rank
+  std::set<std::string> broken;   // marks that contradict each other
+  std::set<std::string> refused;  // programs: the library runs all their marks or none
   for (const auto& node : graph_.nodes()) {
     if (!is_mark(*node)) continue;
     const auto& name = node->attr<std::string>("group");
-    const auto rank = static_cast<size_t>(node->attr<int64_t>("rank"));
+    if (!is_consistent(*node)) {
+      broken.insert(name);
+      refused.insert(programs_of(*node));
+      continue;
+    }
     Members& members = found[name];
-    members.resize(static_cast<size_t>(node->attr<int64_t>("members")));
-    if (rank >= members.size() || members[rank] != nullptr) {
+    const auto rank = static_cast<size_t>(node->attr<int64_t>("rank"));
+    const auto count = static_cast<size_t>(node->attr<int64_t>("members"));
+    if (members.empty()) members.resize(count);
+    if (members.size() != count || members[rank] != nullptr) {
       broken.insert(name);
     } else {
       members[rank] = node.get();
@@ -148,7 +166,6 @@ void Lowering::find() {
   }
   if (found.empty()) return;
   const DeadTogether dead(graph_);
-  std::set<std::string> refused;  // programs: their marks go one way
   for (const auto& [name, members] : found) {
     if (!broken.contains(name) && can_be_lowered(members, dead)) {
       lowered_.push_back({members});
@@ -305,6 +322,8 @@ void Lowering::replace_ticket(const Node& ticket, Rebuild& rebuild) {
     return;
   }
   Group& group = *found->second;
+  check(group.collectives.front()->members[0] != nullptr, "'", ticket.name,
+        "' gives out a ticket, which is for the first member of '", found->first, "'");
   if (group.joins.empty()) join(group, ticket, rebuild);
   rebuild.replace(ticket, {{group.joins[0], 1}}, {group.joins[0]});
 }

@@ -110,8 +110,8 @@ CollectiveMember::PartPointer CollectiveMember::begin(CommunicatorLibrary& libra
 }
 
 void CollectiveMember::meet(CommunicatorLibrary& library, Device& device, const std::string& id) {
-  communicator_ = library.make(device, id, rank_, members_);
   stream_ = dynamic_cast<HasSideStreams&>(device).take_side_stream();
+  communicator_ = library.make(device, id, rank_, members_);
   id_ = id;
   why_broken_ = {};
   is_ready_ = false;

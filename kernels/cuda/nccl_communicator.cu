@@ -2,7 +2,6 @@
 // Collectives by NCCL, which is opened at run time: the plug-in must load where there is none.
 // Communicators do not block: a call that waits for other members returns at once, and is asked
 // for until it is through or aborted (NVIDIA's NCCL documentation, "Fault tolerance").
-#include <dlfcn.h>
 #include <nccl.h>
 
 #include <atomic>
@@ -13,6 +12,7 @@
 
 #include "kernels/control/communicator.h"
 #include "kernels/cuda/device/cuda_device.cuh"
+#include "kernels/cuda/device/runtime_library.h"
 
 namespace leat {
 namespace {
@@ -32,28 +32,27 @@ struct Nccl {
 };
 
 // False if the library lacks one of them, or is older than what these calls need.
-bool find_functions(void* library, Nccl& nccl) {
-  const auto find = [&](const char* name, auto& function) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    return function != nullptr;
-  };
+bool find_functions(Nccl& nccl) {
+  const cuda::RuntimeLibrary library("libnccl.so.2");
   int version = 0;
-  return find("ncclGetVersion", nccl.get_version) && nccl.get_version(&version) == ncclSuccess &&
-         version >= NCCL_VERSION(2, 14, 0) && find("ncclGetUniqueId", nccl.get_unique_id) &&
-         find("ncclCommInitRankConfig", nccl.init) &&
-         find("ncclCommGetAsyncError", nccl.get_async_error) && find("ncclCommAbort", nccl.abort) &&
-         find("ncclGetErrorString", nccl.error_string) &&
-         find("ncclGetLastError", nccl.last_error) && find("ncclAllReduce", nccl.all_reduce) &&
-         find("ncclReduceScatter", nccl.reduce_scatter) && find("ncclAllGather", nccl.all_gather);
+  return library.find("ncclGetVersion", nccl.get_version) &&
+         nccl.get_version(&version) == ncclSuccess && version >= NCCL_VERSION(2, 14, 0) &&
+         library.find("ncclGetUniqueId", nccl.get_unique_id) &&
+         library.find("ncclCommInitRankConfig", nccl.init) &&
+         library.find("ncclCommGetAsyncError", nccl.get_async_error) &&
+         library.find("ncclCommAbort", nccl.abort) &&
+         library.find("ncclGetErrorString", nccl.error_string) &&
+         library.find("ncclGetLastError", nccl.last_error) &&
+         library.find("ncclAllReduce", nccl.all_reduce) &&
+         library.find("ncclReduceScatter", nccl.reduce_scatter) &&
+         library.find("ncclAllGather", nccl.all_gather);
 }
 
-// Null if there is none. It stays open.
+// Null if there is none.
 const Nccl* nccl() {
   static const auto found = []() -> std::unique_ptr<Nccl> {
-    void* const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return nullptr;
     auto out = std::make_unique<Nccl>();
-    return find_functions(library, *out) ? std::move(out) : nullptr;
+    return find_functions(*out) ? std::move(out) : nullptr;
   }();
   return found.get();
 }

@@ -6,6 +6,7 @@
 
 #include "graph/op_def.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/typed_kernel.cuh"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/neural/fake_quant.h"
 #include "kernels/neural/quantize_range.h"
@@ -279,15 +280,9 @@ BoundKernel bind_gradient(const KernelRequest& r) {
   });
 }
 
-// prepare(TypeTag<T>, request)
 template <class F>
 std::vector<Kernel> kernels(F prepare) {
-  return {{.device = DeviceType::gpu,
-           .types = {{"T", FloatTypes::list()}},
-           .prepare = [prepare](const KernelRequest& r) {
-             return visit_type(FloatTypes{}, r.inputs[0].dtype,
-                               [&](auto tag) { return prepare(tag, r); });
-           }}};
+  return {cuda::kernel_for("T", FloatTypes{}, prepare)};
 }
 
 std::vector<Kernel> kernels_with_bits() {

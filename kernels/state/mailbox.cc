@@ -32,7 +32,7 @@ class Mailbox : public WaitingState {
   std::string state() const override {
     const std::lock_guard lock(mutex_);
     std::string out;
-    if (!present_.empty()) out = concat("all begin when ", list_of(absent()), " have come");
+    if (!present_.empty()) out = concat("all begin together; not here yet: ", list_of(absent()));
     for (const auto& wait : waits_) {
       if (const std::string text = text_of(*wait); !text.empty())
         out += concat(out.empty() ? "" : "; ", text);
@@ -230,7 +230,7 @@ class Mailbox : public WaitingState {
   std::map<int64_t, bool> left_;                       // who has left, and whether after an error
   std::set<int64_t> started_;                          // since the owner last met them
   std::vector<std::shared_ptr<Wait>> waits_;           // those that had to wait, the longest first
-  std::map<int64_t, std::shared_ptr<Guest>> present_;  // who waits in meet()
+  std::map<int64_t, std::shared_ptr<Guest>> present_;  // waiting in meet(), by rank
 };
 
 // ---- Kernels

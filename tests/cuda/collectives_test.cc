@@ -9,6 +9,7 @@
 
 #include "frontends/cpp/session.h"
 #include "graph/gradient.h"
+#include "graph/ops/raw.h"
 #include "tests/cuda/host_gpu.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
@@ -203,7 +204,8 @@ TEST_F(GpuCollectives, SurviveAStepThatFails) {
   EXPECT_THAT(floats_of(session.run(zero({{x, indices(2)}}), fetches)[4]), ElementsAre(1, 4, 7, 7));
 }
 
-// GPU 1 has its value when GPU 0, which has enqueued its part of the collective, has computed more.
+// GPU 0 enqueues its part of the collective first. GPU 1 then needs another result of GPU 0 before
+// it has its own part: the collective must not hold up that result.
 TEST_F(GpuCollectives, HoldUpNoOtherWork) {
   PerReplica in = values({3});
   Output late;
@@ -227,6 +229,35 @@ TEST_F(GpuCollectives, HoldUpNoOtherWork) {
       EXPECT_THAT(floats_of(each), ElementsAre(300, 303, 306));
   }
   EXPECT_EQ(collectives() - before, 3);
+}
+
+// Marks that clients may write by hand, and that contradict themselves or each other: the plain ops
+// stay, and nothing is looked up that is not there.
+TEST_F(GpuCollectives, LeaveMarksThatContradictThemselves) {
+  const PerReplica in = values({2});
+  const auto mark = [&](int k, AttrMap attrs, bool has_ticket = false) {
+    AttrMap all = {{"kind", "all_reduce"}, {"is_mean", false},        {"group", "g"}, {"rank", 0},
+                   {"members", 2},         {"N", int64_t{has_ticket}}};
+    for (auto& [name, value] : attrs) all.insert_or_assign(name, value);
+    std::vector<Output> inputs = {in[k], in[k]};
+    if (has_ticket) inputs.push_back(constant(graph_, std::string("t")));
+    const auto there = replicas_.on_worker(graph_, k);
+    return op("CollectiveResult", inputs, all);
+  };
+  const std::vector<std::string> tasks = {"/job:localhost/task:0", "/job:localhost/task:1"};
+  const PerReplica marks = {
+      mark(0, {{"group", "rank"}, {"rank", 5}}),
+      mark(0, {{"group", "size"}, {"members", int64_t{1} << 60}}),
+      mark(0, {{"group", "two"}, {"members", 2}}),
+      mark(1, {{"group", "two"}, {"members", 3}, {"rank", 1}}),
+      mark(0, {{"group", "few"}, {"programs", "few"}, {"tasks", std::vector{tasks[0]}}}),
+      mark(0, {{"group", "first"}, {"programs", "first"}, {"tasks", tasks}}, true),
+      mark(1, {{"group", "later"}, {"programs", "later"}, {"tasks", tasks}, {"rank", 1}})};
+  const int64_t before = collectives();
+  const auto values = run(marks);
+  for (size_t i = 0; i < marks.size(); ++i)
+    EXPECT_THAT(floats_of(values[i]), ElementsAre(i == 3 || i == 6 ? 100 : 0, testing::_)) << i;
+  EXPECT_EQ(collectives() - before, 0);
 }
 
 TEST_F(GpuCollectives, ReachOtherTasks) {

@@ -169,25 +169,31 @@ TEST(RecordedSteps, TakeTheNextBatchBesideTheirWork) {
   EXPECT_GT(calls.graphs, 0);
 }
 
-// A copy, whose second call fails: the one that is to be recorded.
-int calls_of_test_op = 0;
-const Op refuses_op{{
-    .name = "TestRefusesToBeRecorded",
-    .doc = "y = x, for tests of recordings.",
-    .inputs = {"x: float"},
-    .outputs = {"y: float"},
-    .shape = shapes::same_as(0),
-    .kernels = {{.device = DeviceType::gpu,
-                 .prepare =
-                     [](const KernelRequest& r) {
-                       const size_t bytes = byte_size(DType::f32, r.outputs[0].shape);
-                       return BoundKernel::of([device = &r.device, bytes](const Arguments& a) {
-                         check(++calls_of_test_op != 2, "it must not be recorded");
-                         device->copy_within(a.inputs[0], a.outputs[0], bytes);
-                       });
-                     }}},
-    .is_not_differentiable = true,
-}};
+// A copy that calls `refuse` at its second call, the one that is to be recorded.
+int calls_of_copy = 0;
+OpDef refusing_copy(const char* name, void (*refuse)()) {
+  return {.name = name,
+          .doc = "y = x, for tests of recordings.",
+          .inputs = {"x: float"},
+          .outputs = {"y: float"},
+          .shape = shapes::same_as(0),
+          .kernels = {{.device = DeviceType::gpu,
+                       .prepare =
+                           [refuse](const KernelRequest& r) {
+                             const size_t bytes = byte_size(DType::f32, r.outputs[0].shape);
+                             return BoundKernel::of(
+                                 [refuse, device = &r.device, bytes](const Arguments& a) {
+                                   if (++calls_of_copy == 2) refuse();
+                                   device->copy_within(a.inputs[0], a.outputs[0], bytes);
+                                 });
+                           }}},
+          .is_not_differentiable = true};
+}
+const Op refuses_op{refusing_copy("TestRefusesToBeRecorded",
+                                  [] { fail(Code::invalid_argument, "it must not be recorded"); })};
+// As a library whose work must not be recorded.
+const Op unrecorded_op{
+    refusing_copy("TestNotRecordable", [] { throw NotRecordable("not this one"); })};
 
 TEST(RecordedSteps, GoOnWithoutARecordingThatIsRefused) {
   (void)host_gpu();
@@ -199,7 +205,7 @@ TEST(RecordedSteps, GoOnWithoutARecordingThatIsRefused) {
   Session session(chain.graph, {.threads = 1});
   testing::internal::CaptureStderr();
   const CudaCalls before = count_gpu_calls();
-  calls_of_test_op = 0;
+  calls_of_copy = 0;
   for (int step = 0; step < 6; ++step) {
     const Tensor out = session.run({{chain.x, Tensor::full({2, 3}, float(step))}}, chain.y);
     EXPECT_FLOAT_EQ(out.at<float>(1, 2), expected(float(step))) << step;
@@ -213,26 +219,6 @@ TEST(RecordedSteps, GoOnWithoutARecordingThatIsRefused) {
       << "once";
 }
 
-// A copy that a library makes whose work must not be recorded: it is called at every run.
-int calls_of_library = 0;
-const Op unrecorded_op{{
-    .name = "TestNotRecordable",
-    .doc = "y = x, for tests of recordings.",
-    .inputs = {"x: float"},
-    .outputs = {"y: float"},
-    .shape = shapes::same_as(0),
-    .kernels = {{.device = DeviceType::gpu,
-                 .prepare =
-                     [](const KernelRequest& r) {
-                       const size_t bytes = byte_size(DType::f32, r.outputs[0].shape);
-                       return BoundKernel::of([device = &r.device, bytes](const Arguments& a) {
-                         if (++calls_of_library == 2) throw NotRecordable("not this one");
-                         device->copy_within(a.inputs[0], a.outputs[0], bytes);
-                       });
-                     }}},
-    .is_not_differentiable = true,
-}};
-
 TEST(RecordedSteps, LeaveOutWhatMustNotBeRecorded) {
   (void)host_gpu();
   Chain chain;
@@ -245,7 +231,7 @@ TEST(RecordedSteps, LeaveOutWhatMustNotBeRecorded) {
   Session session(chain.graph, {.threads = 1});
   testing::internal::CaptureStderr();
   const CudaCalls before = count_gpu_calls();
-  calls_of_library = 0;
+  calls_of_copy = 0;
   constexpr int steps = 8;
   for (int step = 0; step < steps; ++step) {
     const Tensor out = session.run({{chain.x, Tensor::full({2, 3}, float(step))}}, chain.y);
@@ -255,7 +241,7 @@ TEST(RecordedSteps, LeaveOutWhatMustNotBeRecorded) {
   EXPECT_EQ(calls.recorded, 2) << "what comes before it, and after";
   EXPECT_EQ(calls.graphs, 2 * (steps - 2))
       << "the first step records nothing, the second is refused";
-  EXPECT_EQ(calls_of_library, steps + 1);
+  EXPECT_EQ(calls_of_copy, steps + 1);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 

@@ -1,6 +1,8 @@
 // partition, by golden text: a letter places each node.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "graph/passes/pipeline.h"
 #include "graph/text.h"
 
@@ -278,6 +280,34 @@ TEST(Partition, TenThousandCrossingNodes) {
   const PartitionedGraph out = partition(graph, {});
   EXPECT_EQ(out.edges.size(), 2u * (length - 1));
   EXPECT_EQ(out.edges.back().wave % 2, 1);
+}
+
+// Few of them, and so many that their sets would not fit.
+TEST(Partition, ValuesBehindDifferentWaitsComeInDifferentWaves) {
+  for (const int count : {3, 2500}) {
+    Graph graph;
+    const DeviceName a = DeviceName::parse(device('A')), b = DeviceName::parse(device('B'));
+    const Output queue = graph
+                             .insert({.op = "FIFOQueueV2",
+                                      .name = "q",
+                                      .attrs = {{"component_types", std::vector<DType>{f32}}}},
+                                     a)
+                             .output();
+    Node* last = queue.node;
+    for (int i = 0; i < count; ++i) {
+      last = &graph.insert({.op = "QueueDequeueV2",
+                            .name = concat("take_", i),
+                            .inputs = {queue},
+                            .attrs = {{"component_types", std::vector<DType>{f32}}},
+                            .control_inputs = {last}},
+                           a);
+      graph.insert({.op = "Softmax", .name = concat("use_", i), .inputs = {last->output()}}, b);
+    }
+    const PartitionedGraph out = partition(graph, {});
+    std::set<int> waves;
+    for (const CutEdge& edge : out.edges) waves.insert(edge.wave);
+    EXPECT_EQ(waves.size(), static_cast<size_t>(count));
+  }
 }
 
 }  // namespace

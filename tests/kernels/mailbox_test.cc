@@ -45,7 +45,8 @@ class MailboxMeet : public testing::Test {
 // Member 2 has come, and given up: the others do not meet it.
 TEST_F(MailboxMeet, WaitsForAllAtTheSameTime) {
   for (int round = 0; round < 3; ++round) {
-    expect_error_with(Code::deadline_exceeded, "all begin when member 0 and member 1 have come",
+    expect_error_with(Code::deadline_exceeded,
+                      "all begin together; not here yet: member 0 and member 1",
                       [&] { run(*meet_, 2, milliseconds(50)); });
     auto first = come(0), second = come(1);
     EXPECT_EQ(first.wait_for(milliseconds(100)), std::future_status::timeout);

@@ -45,7 +45,7 @@ if(LEAT_PRECOMPILE_HEADER)
     file(MAKE_DIRECTORY \${include}/leat/leat.h.gch)
     foreach(level O0 O2)
       message(STATUS \"Precompiling: \${include}/leat/leat.h.gch/\${level}\")
-      execute_process(COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -\${level} -w -x c++-header \${include}/leat/leat.h
+      execute_process(COMMAND \"${CMAKE_CXX_COMPILER}\" -std=c++20 -\${level} -w -x c++-header \${include}/leat/leat.h
                               -I\${include} -o \${include}/leat/leat.h.gch/\${level} COMMAND_ERROR_IS_FATAL ANY)
     endforeach()")
 endif()

@@ -83,9 +83,10 @@ std::string open_files() {
 }
 
 // Those that make a difference: of the others the package manager knows the version.
-constexpr std::array library_names = {"libleat",     "libdnnl",    "libgrpc.so",   "libgrpc++.so",
-                                      "libprotobuf", "libcuda.so", "libcublas.so", "libcublasLt",
-                                      "libcudnn.so", "libnccl",    "libtcmalloc",  "libjemalloc"};
+constexpr std::array library_names = {"libleat",     "libdnnl",     "libgrpc.so",   "libgrpc++.so",
+                                      "libprotobuf", "libcuda.so",  "libcublas.so", "libcublasLt",
+                                      "libcudnn.so", "libcusolver", "libnccl",      "libtcmalloc",
+                                      "libjemalloc"};
 
 Rows libraries() {
   Rows rows;

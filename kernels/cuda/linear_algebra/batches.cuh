@@ -9,6 +9,7 @@
 #include "graph/op_def.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/linear_algebra/solver.h"
+#include "kernels/cuda/typed_kernel.cuh"
 #include "kernels/cuda/workspace.cuh"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/types.h"
@@ -31,12 +32,7 @@ struct MatrixBatch {
 // Kernels of the op for f32 and f64. prepare(TypeTag<T>, request).
 template <class F>
 std::vector<Kernel> solver_kernels(F prepare) {
-  return {{.device = DeviceType::gpu,
-           .types = {{"T", GpuSolvedTypes::list()}},
-           .prepare = [prepare](const KernelRequest& r) {
-             return visit_type(GpuSolvedTypes{}, r.attr<DType>("T"),
-                               [&](auto type) { return BoundKernel(prepare(type, r)); });
-           }}};
+  return {cuda::kernel_for("T", GpuSolvedTypes{}, prepare)};
 }
 
 // Of ops that always need a solver.

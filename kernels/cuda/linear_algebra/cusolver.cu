@@ -4,10 +4,10 @@
 // a handle has one stream. cuSOLVER does not promise that its work may be recorded as a graph.
 #include <cublas_v2.h>
 #include <cusolverDn.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <type_traits>
@@ -17,6 +17,7 @@
 #include "core/visit_dtype.h"
 #include "kernels/cuda/device/cuda_device.cuh"
 #include "kernels/cuda/device/refuse_recording.h"
+#include "kernels/cuda/device/runtime_library.h"
 #include "kernels/cuda/linear_algebra/solver.h"
 #include "kernels/cuda/workspace.cuh"
 #include "kernels/cuda_launch.cuh"
@@ -75,72 +76,48 @@ struct Functions {
   }
 };
 
-// A library that stays open.
-class Library {
- public:
-  explicit Library(const char* name) : name_(name), handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ != nullptr) return;
-    const char* const why = dlerror();
-    fail(Code::failed_precondition,
-         "the GPU's kernels for linear algebra need cuBLAS and cuSOLVER of CUDA 13, and ", name,
-         " could not be opened: ", why == nullptr ? "" : why,
-         ". Install NVIDIA's packages libcublas-13-0 and libcusolver-13-0, or Python's "
-         "nvidia-cublas and nvidia-cusolver with their folders in LD_LIBRARY_PATH, or place these "
-         "ops on the CPU");
-  }
-
-  template <class F>
-  void find(const char* function, F& to) const {
-    to = reinterpret_cast<F>(dlsym(handle_, function));
-    check(to != nullptr, Code::failed_precondition, name_, " has no ", function,
-          ": install that of CUDA 13");
-  }
-
-  template <class F>
-  void find(const std::string& function, F& to) const {
-    find(function.c_str(), to);
-  }
-
- private:
-  const char* name_;
-  void* handle_;
-};
-
 template <class T>
-void find_routines(const Library& blas, const Library& solver, const std::string& letter,
-                   Routines<T>& routines) {
-  blas.find("cublas" + letter + "trsm_v2_64", routines.trsm);
-  blas.find("cublas" + letter + "trsmBatched", routines.trsm_batched);
-  blas.find("cublas" + letter + "getrfBatched", routines.getrf_batched);
-  blas.find("cublas" + letter + "getrsBatched", routines.getrs_batched);
-  solver.find("cusolverDn" + letter + "potrfBatched", routines.potrf_batched);
-  solver.find("cusolverDn" + letter + "orgqr_bufferSize", routines.orgqr_buffer);
-  solver.find("cusolverDn" + letter + "orgqr", routines.orgqr);
+bool find_routines(const cuda::RuntimeLibrary& blas, const cuda::RuntimeLibrary& solver,
+                   const std::string& letter, Routines<T>& routines) {
+  return blas.find("cublas" + letter + "trsm_v2_64", routines.trsm) &&
+         blas.find("cublas" + letter + "trsmBatched", routines.trsm_batched) &&
+         blas.find("cublas" + letter + "getrfBatched", routines.getrf_batched) &&
+         blas.find("cublas" + letter + "getrsBatched", routines.getrs_batched) &&
+         solver.find("cusolverDn" + letter + "potrfBatched", routines.potrf_batched) &&
+         solver.find("cusolverDn" + letter + "orgqr_bufferSize", routines.orgqr_buffer) &&
+         solver.find("cusolverDn" + letter + "orgqr", routines.orgqr);
 }
 
-// Opened at the first call. Throws at every call if they are not there.
-const Functions& functions() {
-  static const Functions found = [] {
-    const Library blas("libcublas.so.13"), solver("libcusolver.so.12");
-    Functions out;
-    blas.find("cublasCreate_v2", out.create_blas);
-    blas.find("cublasSetStream_v2", out.set_blas_stream);
-    blas.find("cublasSetWorkspace_v2", out.set_blas_workspace);
-    solver.find("cusolverDnCreate", out.create_solver);
-    solver.find("cusolverDnSetStream", out.set_solver_stream);
-    solver.find("cusolverDnCreateParams", out.create_params);
-    solver.find("cusolverDnXpotrf_bufferSize", out.potrf_buffer);
-    solver.find("cusolverDnXpotrf", out.potrf);
-    solver.find("cusolverDnXgetrf_bufferSize", out.getrf_buffer);
-    solver.find("cusolverDnXgetrf", out.getrf);
-    solver.find("cusolverDnXgetrs", out.getrs);
-    solver.find("cusolverDnXgeqrf_bufferSize", out.geqrf_buffer);
-    solver.find("cusolverDnXgeqrf", out.geqrf);
-    find_routines(blas, solver, "S", out.of_float);
-    find_routines(blas, solver, "D", out.of_double);
-    return out;
+// False if the libraries lack one of them.
+bool find_functions(Functions& out) {
+  const cuda::RuntimeLibrary blas("libcublas.so.13"), solver("libcusolver.so.12");
+  return blas.find("cublasCreate_v2", out.create_blas) &&
+         blas.find("cublasSetStream_v2", out.set_blas_stream) &&
+         blas.find("cublasSetWorkspace_v2", out.set_blas_workspace) &&
+         solver.find("cusolverDnCreate", out.create_solver) &&
+         solver.find("cusolverDnSetStream", out.set_solver_stream) &&
+         solver.find("cusolverDnCreateParams", out.create_params) &&
+         solver.find("cusolverDnXpotrf_bufferSize", out.potrf_buffer) &&
+         solver.find("cusolverDnXpotrf", out.potrf) &&
+         solver.find("cusolverDnXgetrf_bufferSize", out.getrf_buffer) &&
+         solver.find("cusolverDnXgetrf", out.getrf) && solver.find("cusolverDnXgetrs", out.getrs) &&
+         solver.find("cusolverDnXgeqrf_bufferSize", out.geqrf_buffer) &&
+         solver.find("cusolverDnXgeqrf", out.geqrf) &&
+         find_routines(blas, solver, "S", out.of_float) &&
+         find_routines(blas, solver, "D", out.of_double);
+}
+
+// Null if there are none.
+const Functions* found_functions() {
+  static const auto found = []() -> std::unique_ptr<Functions> {
+    auto out = std::make_unique<Functions>();
+    return find_functions(*out) ? std::move(out) : nullptr;
   }();
-  return found;
+  return found.get();
+}
+const Functions& functions() {
+  check_internal(found_functions() != nullptr, "cuSOLVER or cuBLAS is not there");
+  return *found_functions();
 }
 
 void check_solver(cusolverStatus_t status, const char* what) {
@@ -441,14 +418,7 @@ class CudaSolver : public Solver {
 
 }  // namespace
 
-bool has_solver_libraries() {
-  try {
-    (void)functions();
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
+bool has_solver_libraries() { return found_functions() != nullptr; }
 
 std::unique_ptr<Solver> make_solver(Device& device, const SolverShape& shape) {
   if (shape.dtype == DType::f64) return std::make_unique<CudaSolver<double>>(device, shape);

@@ -58,7 +58,7 @@ class Solver {
   virtual void run(const SolverOperands& operands, void* workspace, Stream& stream) const = 0;
 };
 
-// No extent is 0. FAILED_PRECONDITION if the libraries are not installed.
+// No extent is 0. INTERNAL without has_solver_libraries().
 std::unique_ptr<Solver> make_solver(Device& device, const SolverShape& shape);
 // Opens them. Ops that always need them have no GPU kernel otherwise, and so are placed on the CPU.
 bool has_solver_libraries();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/sequences/layer.cuh"
+#include "kernels/cuda/zeros.cuh"
 #include "kernels/extents.h"
 
 namespace leat::gru {
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(threads_per_block) inputs_kernel(Extents n, Ba
 BoundKernel prepare_gradient(const KernelRequest& request) {
   if (are_empty(request.outputs)) return {};
   const Extents n(request);
-  if (n.states() == 0) return layer::bind_zeros(request);
+  if (n.states() == 0) return cuda::bind_zeros(request);
   const auto by_candidate = product_of(
                  request, {.m = n.batch, .n = n.width(), .k = n.cells, .transpose_b = true}),
              by_gates = product_of(

@@ -10,6 +10,7 @@
 #include "graph/passes/mixed_precision/mixed_precision.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/product.h"
+#include "kernels/cuda/typed_kernel.cuh"
 #include "kernels/cuda/workspace.cuh"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/sequences/layer.h"
@@ -96,17 +97,6 @@ void ColumnSums<T>::run(const T* matrix, void* partials, T* sums, cudaStream_t s
                stream, parts, columns, int64_t{1}, static_cast<const Sum*>(of_parts), sums);
 }
 
-// Where there is nothing to add up: all outputs are 0.
-inline BoundKernel bind_zeros(const KernelRequest& r) {
-  std::vector<int64_t> bytes;
-  for (const TensorSpec& output : r.outputs)
-    bytes.push_back(output.shape.elements() * static_cast<int64_t>(dtype_size(output.dtype)));
-  return BoundKernel::of([bytes](const Arguments& a) {
-    for (size_t i = 0; i < bytes.size(); ++i)
-      clear(a.output<char>(static_cast<int>(i)), bytes[i], cuda_stream(a));
-  });
-}
-
 // Without examples or positions: outputs that are an input, {output, input}, and those that are 0.
 inline BoundKernel bind_nothing_done(const KernelRequest& r, const Extents& n, size_t size,
                                      std::vector<std::pair<int, int>> copies,
@@ -127,12 +117,7 @@ inline BoundKernel bind_nothing_done(const KernelRequest& r, const Extents& n, s
 // In 16 bits, sums and functions are computed as f32, and what goes from step to step is rounded.
 template <class F>
 std::vector<Kernel> kernels(F prepare) {
-  return {{.device = DeviceType::gpu,
-           .types = {{"T", FloatTypes::list()}},
-           .prepare = [prepare](const KernelRequest& r) {
-             return visit_type(FloatTypes{}, r.inputs[0].dtype,
-                               [&](auto tag) { return prepare(tag, r); });
-           }}};
+  return {cuda::kernel_for("T", FloatTypes{}, prepare)};
 }
 
 }  // namespace

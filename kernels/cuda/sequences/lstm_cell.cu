@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/sequences/layer.cuh"
+#include "kernels/cuda/zeros.cuh"
 #include "kernels/extents.h"
 
 namespace leat::lstm {
@@ -265,7 +266,7 @@ template <class T>
 BoundKernel prepare_cell_gradient(const KernelRequest& r, const Cells& cells) {
   if (are_empty(r.outputs)) return {};
   const Extents n = cells.n;
-  if (n.states() == 0) return layer::bind_zeros(r);
+  if (n.states() == 0) return cuda::bind_zeros(r);
   const bool has_peepholes = cells.rules.has_peepholes;
   const int64_t of_peepholes = has_peepholes ? 3 * n.states() : 0,
                 partials = partials_of({n.batch, n.cells}),
@@ -322,7 +323,7 @@ BoundKernel prepare_sequence_gradient(const KernelRequest& r, const Cells& cells
   if (are_empty(r.outputs)) return {};
   const Extents n = cells.n;
   const int64_t rows = cells.time * n.batch, width = n.width();
-  if (rows * n.cells == 0) return layer::bind_zeros(r);
+  if (rows * n.cells == 0) return cuda::bind_zeros(r);
   const auto of_h =
       product_of(r, {.m = n.batch, .n = n.cells, .k = 4 * n.cells, .transpose_b = true});
   const auto of_x =

@@ -114,7 +114,7 @@ ProgramGroup::Library ProgramGroup::begin_library(Output first_value, Output ste
   const std::vector<Output> sent_before = std::exchange(sent_, {});
   Output word;
   {
-    // Who fails before it has a value takes no part.
+    // A program that fails before it has a value takes no part.
     const ControlScope after(graph_, {first_value});
     word = replicas_.own() == 0 ? collective_ticket(graph_, out.programs.name, at)
                                 : constant(graph_, std::string("here"));

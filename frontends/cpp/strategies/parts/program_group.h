@@ -25,8 +25,8 @@ namespace leat::collectives {
 // one). A message to each other task and step, beside the tensors.
 //
 // Where the values of all members are on GPUs that a library connects (NCCL), it computes the sums
-// of "automatic", if their dtypes are floats; two short messages to each other task and step then
-// tell who takes part and who has finished.
+// of "automatic", if their dtypes are floats. In each step, every program then sends two short
+// messages to every other task: that it takes part, and that it has finished.
 class ProgramGroup {
  public:
   // FAILED_PRECONDITION if this program is not a worker's.
