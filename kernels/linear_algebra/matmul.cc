@@ -54,33 +54,40 @@ LEAT_INLINE inline void columns(const float* x, const float* matrix, int64_t k, 
   for (int j = 0; j < width; ++j) y[j] = adds ? y[j] + sum[j] : sum[j];
 }
 
-// A row vector times a row-major matrix. Reading the matrix is all the work: small ones are read in
-// blocks of columns, so that sums stay in registers; larger ones as they lie in memory, eight rows
-// at a time.
+// y[j] += sum over `rows` rows of x[r] matrix[r, j]
+template <int rows>
+LEAT_INLINE inline void add_rows(const float* x, const float* matrix, int64_t n, int64_t begin,
+                                 int64_t end, float* y) {
+  for (int64_t j = begin; j < end; ++j) {
+    float sum = y[j];
+    for (int r = 0; r < rows; ++r) sum += x[r] * matrix[r * n + j];
+    y[j] = sum;
+  }
+}
+
+// A row vector times a row-major matrix. Reading the matrix is all the work. One that may lie in a
+// cache is read in blocks of columns, so that sums stay in registers. Memory is read as fast as can
+// be only in order: rows of a block's width, and short rows, one at a time (2 to 2.4 times as fast
+// as blocks or several rows, with 200 K elements on an EPYC); of long ones, eight.
 void multiply_vector(Stream& stream, int64_t n, int64_t k, bool adds, const float* x,
                      const float* matrix, float* y) {
   stream.parallel_for(
       n, std::max<int64_t>(128, bytes_per_chunk / (4 * k)), [&](int64_t begin, int64_t end) {
         vectorized([=]() LEAT_INLINE {
+          constexpr int64_t cached = 1 << 17, widest = 256, block = 128, long_row = 1024;
           int64_t at = begin;
-          if (n * k <= int64_t{1} << 18) {
-            for (; at + 128 <= end; at += 128) columns<128>(x, matrix + at, k, n, adds, y + at);
+          if (n == widest && end - begin == n) return columns<widest>(x, matrix, k, n, adds, y);
+          if (n == block || n * k <= cached) {
+            for (; at + block <= end; at += block)
+              columns<block>(x, matrix + at, k, n, adds, y + at);
             for (; at + 16 <= end; at += 16) columns<16>(x, matrix + at, k, n, adds, y + at);
           }
           if (at == end) return;
           if (!adds) std::fill(y + at, y + end, 0.0f);
           int64_t i = 0;
-          for (; i + 8 <= k; i += 8) {
-            const float *r = matrix + i * n, *c = x + i;
-            for (int64_t j = at; j < end; ++j) {
-              y[j] += c[0] * r[j] + c[1] * r[n + j] + c[2] * r[2 * n + j] + c[3] * r[3 * n + j] +
-                      c[4] * r[4 * n + j] + c[5] * r[5 * n + j] + c[6] * r[6 * n + j] +
-                      c[7] * r[7 * n + j];
-            }
-          }
-          for (; i < k; ++i) {
-            for (int64_t j = at; j < end; ++j) y[j] += x[i] * matrix[i * n + j];
-          }
+          for (; n >= long_row && i + 8 <= k; i += 8)
+            add_rows<8>(x + i, matrix + i * n, n, at, end, y);
+          for (; i < k; ++i) add_rows<1>(x + i, matrix + i * n, n, at, end, y);
         });
       });
 }
