@@ -3,11 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/execution/step_end.h"
 #include "core/kernel.h"
 #include "kernels/cpu_loops.h"
+#include "kernels/fold_halves.h"
+#include "kernels/moves/square.h"
 #include "kernels/reduction_plan.h"
 
 namespace leat {
@@ -19,10 +22,14 @@ namespace cpu {
 inline constexpr int lanes = 64;
 inline constexpr int64_t run_block = 4096;
 
+template <class R>
+inline constexpr auto combine_of =
+    [](auto a, auto b) LEAT_INLINE { return R::template combine<decltype(a)>(a, b); };
+
+// The results of lanes of `in`, each of every lanes-th element.
 template <class R, class T>
-LEAT_DEVICE Accumulator<R, T> reduce_block(const T* in, int64_t n) {
+LEAT_DEVICE void reduce_lanes(const T* in, int64_t n, Accumulator<R, T> (&partial)[lanes]) {
   using C = Accumulator<R, T>;
-  C partial[lanes];
   for (int lane = 0; lane < lanes; ++lane) partial[lane] = R::template identity<C>();
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
@@ -33,12 +40,33 @@ LEAT_DEVICE Accumulator<R, T> reduce_block(const T* in, int64_t n) {
   }
   for (int lane = 0; i < n; ++i, ++lane)
     partial[lane] = R::template combine<C>(partial[lane], R::template map<C>(widened(in[i])));
-  for (int width = lanes / 2; width > 0; width /= 2) {
-    for (int lane = 0; lane < width; ++lane) {
-      partial[lane] = R::template combine<C>(partial[lane], partial[lane + width]);
-    }
-  }
+}
+
+template <class R, class T>
+LEAT_DEVICE Accumulator<R, T> reduce_block(const T* in, int64_t n) {
+  Accumulator<R, T> partial[lanes];
+  reduce_lanes<R>(in, n, partial);
+  fold_halves<lanes>(partial, combine_of<R>);
   return partial[0];
+}
+
+// Several runs at once, of one block each. Within a vector, lanes are slow to combine: here a
+// vector has the same lane of all runs. The order is reduce_block's, so the results are.
+template <int runs, class R, class T>
+LEAT_DEVICE void reduce_runs(const T* in, int64_t stride, int64_t n, Accumulator<R, T>* out) {
+  using C = Accumulator<R, T>;
+  typename RowOf<C, runs>::type square[runs];
+  for (int run = 0; run < runs; ++run) {
+    C partial[lanes];
+    reduce_lanes<R>(in + run * stride, n, partial);
+    fold_halves<lanes, runs>(partial, combine_of<R>);
+    std::memcpy(&square[run], partial, sizeof square[run]);
+  }
+  turn(square);
+  C turned[runs * runs];
+  std::memcpy(turned, square, sizeof square);
+  fold_halves<runs * runs, runs>(turned, combine_of<R>);
+  std::memcpy(out, turned, runs * sizeof(C));
 }
 
 template <class R, class T>
@@ -103,6 +131,16 @@ template <class R, class T> Accumulator<R, T> run_base(const T* in, int64_t n) {
 template <class R, class T> LEAT_TARGET_AVX2 Accumulator<R, T> run_avx2(const T* in, int64_t n) { return reduce_run<R, T>(in, n); }
 template <class R, class T> LEAT_TARGET_AVX512 Accumulator<R, T> run_avx512(const T* in, int64_t n) { return reduce_run<R, T>(in, n); }
 
+// How many runs are reduced at once.
+template <class C> inline constexpr int runs_avx2 = static_cast<int>(32 / sizeof(C));
+template <class C> inline constexpr int runs_avx512 = static_cast<int>(64 / sizeof(C));
+template <class R, class T> LEAT_TARGET_AVX2 void reduce_runs_avx2(const T* in, int64_t stride, int64_t n, Accumulator<R, T>* out) {
+  reduce_runs<runs_avx2<Accumulator<R, T>>, R>(in, stride, n, out);
+}
+template <class R, class T> LEAT_TARGET_AVX512 void reduce_runs_avx512(const T* in, int64_t stride, int64_t n, Accumulator<R, T>* out) {
+  reduce_runs<runs_avx512<Accumulator<R, T>>, R>(in, stride, n, out);
+}
+
 template <class R, class T> void rows_base(const T* in, int64_t rows, int64_t stride, int64_t columns, Accumulator<R, T>* total) {
   reduce_any_rows<R, T>(in, rows, stride, columns, total);
 }
@@ -130,12 +168,16 @@ struct ReductionLoop {
   using Run = C (*)(const T*, int64_t);
   using Rows = void (*)(const T*, int64_t, int64_t, int64_t, C*);
   ReductionPlan plan;
+  using Runs = void (*)(const T*, int64_t, int64_t, C*);
   Run run = nullptr;    // elements to combine are adjacent
+  Runs runs = nullptr;  // several such runs, `at_once` of them; may be null
+  int at_once = 0;
   Rows rows = nullptr;  // results are adjacent
 
   // A reduction of many elements to one, or to few adjacent ones, runs in pieces of fixed size, so
   // that its result does not depend on the number of threads.
   static constexpr int64_t piece = 65536;
+  static constexpr int most_at_once = 16;
   int64_t pieces() const {
     if (plan.reduced_rank != 1) return 1;
     if (run != nullptr) return plan.outputs == 1 ? (plan.reduced + piece - 1) / piece : 1;
@@ -220,11 +262,22 @@ struct ReductionLoop {
   void reduce_inner(const T* in, T* out, int64_t begin, int64_t end) const {
     const int outer_rank = plan.reduced_rank - 1;
     const int64_t length = plan.reduced_extents[outer_rank];
-    const int64_t runs = plan.reduced / length;
-    for (int64_t at = begin; at < end; ++at) {
+    const int64_t count = plan.reduced / length;
+    int64_t at = begin;
+    if (runs != nullptr && count == 1 && plan.kept_rank == 1 && length >= lanes &&
+        length <= run_block) {
+      for (; at + at_once <= end; at += at_once) {
+        StepEnd::pace(at_once * length);
+        C total[most_at_once];
+        runs(in + at * plan.kept_strides[0], plan.kept_strides[0], length, total);
+        for (int i = 0; i < at_once; ++i)
+          out[at + i] = static_cast<T>(R::template finish<C>(total[i], length));
+      }
+    }
+    for (; at < end; ++at) {
       const T* from = in + offset_of(at, plan.kept_rank, plan.kept_extents, plan.kept_strides);
       C total = R::template identity<C>();
-      for (int64_t i = 0; i < runs; ++i) {
+      for (int64_t i = 0; i < count; ++i) {
         const int64_t offset = offset_of(i, outer_rank, plan.reduced_extents, plan.reduced_strides);
         StepEnd::pace(length);
         total = R::template combine<C>(total, run(from + offset, length));
@@ -276,6 +329,12 @@ BoundKernel bind_reduction(const ReductionPlan& plan) {
     if constexpr (cpu::is_common<T>) {
       loop.run = choose_isa<typename Loop::Run>(cpu::run_base<R, T>, cpu::run_avx2<R, T>,
                                                 cpu::run_avx512<R, T>);
+      using C = typename Loop::C;
+      if constexpr (std::is_arithmetic_v<C> && sizeof(C) >= 4) {
+        loop.runs = choose_isa<typename Loop::Runs>(nullptr, cpu::reduce_runs_avx2<R, T>,
+                                                    cpu::reduce_runs_avx512<R, T>);
+        loop.at_once = choose_isa<int>(0, cpu::runs_avx2<C>, cpu::runs_avx512<C>);
+      }
     } else {
       loop.run = cpu::run_base<R, T>;
     }

@@ -13,7 +13,9 @@ struct MaxReducer : Reducer {
   }
   template <class T>
   LEAT_DEVICE static T combine(T a, T b) {
-    return a >= b || a != a ? a : b;
+    // Not a >= b || a != a: this is a max instruction, and b != b waits for nothing.
+    const T larger = b > a ? b : a;
+    return b != b ? b : larger;
   }
 };
 
@@ -25,7 +27,8 @@ struct MinReducer : Reducer {
   }
   template <class T>
   LEAT_DEVICE static T combine(T a, T b) {
-    return a <= b || a != a ? a : b;
+    const T smaller = b < a ? b : a;
+    return b != b ? b : smaller;
   }
 };
 

@@ -5,11 +5,14 @@
 #include <array>
 
 #include "core/visit_dtype.h"
+#include "kernels/moves/turn_squares.h"
 
 namespace leat {
 namespace {
 
-constexpr int64_t tile = 32;                  // side of a transposed tile: both sides stay in L1
+constexpr int64_t tile = 32;  // side of a transposed tile: both sides stay in L1
+template <class T>
+constexpr bool is_turned_in_registers = std::is_unsigned_v<T>;
 constexpr int64_t bytes_per_chunk = 1 << 18;  // some tens of microseconds of copying
 
 // Positions of both views at one index of the outer axes, and the step to the next.
@@ -144,6 +147,13 @@ void StridedCopy::copy_tiles(const T* from, T* to, int64_t begin, int64_t end) c
     const int64_t p0 = s % strips * tile, p1 = std::min(p0 + tile, plane_.extent);
     for (int64_t r0 = 0; r0 < row_.extent; r0 += tile) {
       const int64_t r1 = std::min(r0 + tile, row_.extent);
+      if constexpr (is_turned_in_registers<T>) {
+        if (row_.to == 1) {
+          turn_squares(from + at.from + p0 + r0 * row_.from, row_.from,
+                       to + at.to + p0 * plane_.to + r0, plane_.to, r1 - r0, p1 - p0);
+          continue;
+        }
+      }
       for (int64_t p = p0; p < p1; ++p) {
         const T* source = from + at.from + p;
         T* target = to + at.to + p * plane_.to;

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 
-#include "kernels/cpu.h"
+#include "kernels/fold_halves.h"
 
 namespace leat {
 
@@ -22,23 +23,30 @@ inline int64_t softmax_rows_per_chunk(int64_t columns) {
   return 1 + 65536 / std::max<int64_t>(1, columns);
 }
 
-// Reductions in lanes. The compiler must not create them itself: that would reorder additions.
-inline constexpr int lanes = 16;
+// Reductions in lanes. The compiler must not create them itself: that would reorder additions. In
+// long rows they are several vectors wide: a maximum waits for the one before.
+inline constexpr int lanes = 16, long_row_lanes = 64;
+
+template <int lanes, class C, class T>
+LEAT_INLINE inline C max_in_lanes(const T* x, int64_t n) {
+  C part[lanes];
+  for (int l = 0; l < lanes; ++l) part[l] = C(x[l]);
+  int64_t i = lanes;
+  for (; i + lanes <= n; i += lanes) {
+    for (int l = 0; l < lanes; ++l) part[l] = part[l] < C(x[i + l]) ? C(x[i + l]) : part[l];
+  }
+  fold_halves<lanes>(part, [](C x, C y) LEAT_INLINE { return x < y ? y : x; });
+  C best = part[0];
+  for (; i < n; ++i) best = best < C(x[i]) ? C(x[i]) : best;
+  return best;
+}
 
 template <class C, class T>
 LEAT_INLINE inline C lane_max(const T* x, int64_t n) {
+  if (n >= 2 * long_row_lanes) return max_in_lanes<long_row_lanes, C>(x, n);
+  if (n >= lanes) return max_in_lanes<lanes, C>(x, n);
   C best = C(x[0]);
-  int64_t i = 0;
-  if (n >= lanes) {
-    C part[lanes];
-    for (int l = 0; l < lanes; ++l) part[l] = C(x[l]);
-    for (i = lanes; i + lanes <= n; i += lanes) {
-      for (int l = 0; l < lanes; ++l) part[l] = part[l] < C(x[i + l]) ? C(x[i + l]) : part[l];
-    }
-    best = part[0];
-    for (int l = 1; l < lanes; ++l) best = best < part[l] ? part[l] : best;
-  }
-  for (; i < n; ++i) best = best < C(x[i]) ? C(x[i]) : best;
+  for (int64_t i = 1; i < n; ++i) best = best < C(x[i]) ? C(x[i]) : best;
   return best;
 }
 
@@ -51,33 +59,30 @@ LEAT_INLINE inline C lane_sum(const C* x, int64_t n) {
     for (; i + lanes <= n; i += lanes) {
       for (int l = 0; l < lanes; ++l) part[l] += x[i + l];
     }
-    for (int width = lanes / 2; width > 0; width /= 2) {
-      for (int l = 0; l < width; ++l) part[l] += part[l + width];
-    }
+    fold_halves<lanes>(part, std::plus<C>());
     sum = part[0];
   }
   for (; i < n; ++i) sum += x[i];
   return sum;
 }
 
-// y = exp(x - max), of one row; returns the sum of y. y may be x. What a loop writes is still in
-// the first-level cache when the next one reads it.
+// y = exp(x - max), of one row; returns the sum of y. y may be x: hence the array between them.
 template <class T, class C>
 LEAT_INLINE inline C exponentiate(const T* x, int64_t n, C max, C* y) {
   constexpr int64_t block = 256;
-  C part[lanes] = {}, sum = 0;
+  constexpr int at_once = 2 * lanes;
+  C part[at_once] = {}, sum = 0;
   for (int64_t begin = 0; begin < n; begin += block) {
-    const int64_t end = std::min(n, begin + block), whole = end - (end - begin) % lanes;
-    for (int64_t i = begin; i < end; ++i) y[i] = C(x[i]) - max;
-    for (int64_t i = begin; i < end; ++i) y[i] = std::exp(y[i]);
-    for (int64_t i = begin; i < whole; i += lanes) {
-      for (int l = 0; l < lanes; ++l) part[l] += y[i + l];
+    const int64_t count = std::min(block, n - begin), whole = count / at_once * at_once;
+    C e[block];
+    for (int64_t i = 0; i < count; ++i) e[i] = std::exp(C(x[begin + i]) - max);
+    for (int64_t i = 0; i < whole; i += at_once) {
+      for (int l = 0; l < at_once; ++l) part[l] += e[i + l];
     }
-    for (int64_t i = whole; i < end; ++i) sum += y[i];
+    for (int64_t i = whole; i < count; ++i) sum += e[i];
+    for (int64_t i = 0; i < count; ++i) y[begin + i] = e[i];
   }
-  for (int width = lanes / 2; width > 0; width /= 2) {
-    for (int l = 0; l < width; ++l) part[l] += part[l + width];
-  }
+  fold_halves<at_once>(part, std::plus<C>());
   return part[0] + sum;
 }
 

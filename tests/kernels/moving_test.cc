@@ -75,6 +75,8 @@ TEST(Transpose, MatchesIndexLoopsForEveryPermutation) {
 TEST(Transpose, TransposesManyTilesOnSeveralThreads) {
   expect_transposed(f64, {700, 501}, {1, 0}, 3);
   expect_transposed(i16, {5, 200, 301}, {2, 0, 1}, 3);
+  expect_transposed(f32, {300, 517}, {1, 0}, 3);
+  expect_transposed(i8, {3, 129, 70}, {0, 2, 1}, 3);
 }
 
 TEST(Transpose, RejectsInvalidPermutations) {

@@ -73,6 +73,38 @@ TEST(Reduction, LongSumsAreAccurateAndEqualOnAnyNumberOfThreads) {
   }
 }
 
+// Rows of usual lengths are reduced several at a time.
+TEST(Reduction, RowsAreReducedAsEachAlone) {
+  for (const DType dtype : {f32, f64, bf16, i32, i64}) {
+    for (const int64_t length : {64, 100, 517}) {
+      const bool is_float = dtype != i32 && dtype != i64;
+      std::vector<double> values(37 * length);
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = std::round(100 * std::sin(static_cast<double>(i)));
+      if (is_float) {
+        for (double& value : values) value /= 7;
+        values[3 * length] = values[17 * length + 63] = values[36 * length - 1] = NAN;
+      }
+      const Tensor x = from_doubles(dtype, {37, length}, values);
+      for (const char* op : {"Sum", "Max", "Min"}) {
+        const std::vector<double> all = to_doubles(run_op(op, {x, ints({1})}).at(0));
+        for (int64_t row = 0; row < 37; ++row) {
+          const Tensor alone =
+              from_doubles(dtype, {length},
+                           {values.begin() + row * length, values.begin() + (row + 1) * length});
+          const double expected = to_doubles(run_op(op, {alone, ints({0})}).at(0)).at(0);
+          ASSERT_EQ(std::isnan(expected), is_float && (row == 3 || row == 17 || row == 35));
+          if (std::isnan(expected)) {
+            EXPECT_TRUE(std::isnan(all[row])) << op << " of row " << row;
+          } else {
+            EXPECT_EQ(all[row], expected) << op << " of row " << row << ", " << length << " long";
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Reduction, ReducesEmptyTensors) {
   const Tensor nothing = floats({0, 3}, {});
   EXPECT_EQ(to_doubles(run_op("Sum", {nothing, ints({0})})[0]), (std::vector<double>{0, 0, 0}));
