@@ -19,12 +19,12 @@ constexpr T lowest() {
 }
 
 // The largest values of count * lanes channels.
-template <int count>
-LEAT_INLINE inline void pool_lanes(const Pool& p, int64_t row, int64_t ox, const float* x,
-                                   float* to) {
+template <int count, class Taps>
+LEAT_INLINE inline void pool_lanes(const Pool& p, const Taps& taps, int64_t row, int64_t ox,
+                                   const float* x, float* to) {
   Lanes best[count];
   for (Lanes& b : best) b = Lanes{} + lowest<float>();
-  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+  taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     for (int i = 0; i < count; ++i) {
       Lanes value;
       std::memcpy(&value, x + pixel * p.channels + i * lanes, sizeof value);
@@ -34,38 +34,44 @@ LEAT_INLINE inline void pool_lanes(const Pool& p, int64_t row, int64_t ox, const
   std::memcpy(to, best, sizeof best);
 }
 
-constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
+template <class Taps, class T>
+LEAT_INLINE inline void largest_of_rows(const Pool& p, const Taps& taps, int64_t begin, int64_t end,
+                                        const T* x, T* y) {
   using C = ComputeType<T>;
+  for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
+    T* to = y + (row * p.width.out + ox) * p.channels;
+    int64_t done = 0;
+    if constexpr (std::is_same_v<T, float>) {
+      done = for_channel_lanes<4>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
+        pool_lanes<count>(p, taps, row, ox, x + first, to + first);
+      });
+    }
+    const auto pool_block = [&](int64_t first, int64_t n) LEAT_INLINE {
+      C best[channel_block];
+      C* const largest = best;
+      for (int64_t c = 0; c < n; ++c) largest[c] = lowest<T>();
+      taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+        const T* from = x + pixel * p.channels + first;
+        for (int64_t c = 0; c < n; ++c) {
+          const C value = from[c];
+          largest[c] = largest[c] < value ? value : largest[c];
+        }
+      });
+      for (int64_t c = 0; c < n; ++c) to[first + c] = T(largest[c]);
+    };
+    for_channel_blocks(p.channels, pool_block, done);
+  });
+}
+
+constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
   const Pool p = pool_of(r.node, r.inputs[0].shape);
   if (p.y_elements() == 0) return {};
   return bound_kernel(cost_ns(p), [p](const Arguments& a) {
     const T* x = a.input<T>(0);
     T* y = a.output<T>();
     const auto pool_rows = [=](int64_t begin, int64_t end) {
-      run_loop<T>([=]() LEAT_INLINE {
-        for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
-          T* to = y + (row * p.width.out + ox) * p.channels;
-          int64_t done = 0;
-          if constexpr (std::is_same_v<T, float>) {
-            done = for_channel_lanes<4>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
-              pool_lanes<count>(p, row, ox, x + first, to + first);
-            });
-          }
-          const auto pool_block = [&](int64_t first, int64_t n) LEAT_INLINE {
-            C best[channel_block];
-            C* const largest = best;
-            for (int64_t c = 0; c < n; ++c) largest[c] = lowest<T>();
-            p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
-              const T* from = x + pixel * p.channels + first;
-              for (int64_t c = 0; c < n; ++c) {
-                const C value = from[c];
-                largest[c] = largest[c] < value ? value : largest[c];
-              }
-            });
-            for (int64_t c = 0; c < n; ++c) to[first + c] = T(largest[c]);
-          };
-          for_channel_blocks(p.channels, pool_block, done);
-        });
+      with_taps_of(p, [=](const auto& taps) {
+        run_loop<T>([=]() LEAT_INLINE { largest_of_rows(p, taps, begin, end, x, y); });
       });
     };
     a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels), pool_rows);
@@ -106,14 +112,15 @@ LEAT_INLINE inline void for_each_largest(const Pool& p, const T* x, int64_t begi
 
 // The gradient of each output goes to the first of its largest inputs; every other tap of the
 // window gets 0. With `adds`, both are added, since the windows overlap or leave out pixels.
-template <int count, bool adds>
-LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, int64_t row, int64_t ox,
-                                              const float* x, const float* dy, float* dx) {
+template <int count, bool adds, class Taps>
+LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, const Taps& taps, int64_t row,
+                                              int64_t ox, const float* x, const float* dy,
+                                              float* dx) {
   using Numbers [[gnu::vector_size(64)]] = int32_t;
   Lanes best[count], gradient[count];
   Numbers where[count] = {};
   int32_t tap = 0;
-  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+  taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     for (int i = 0; i < count; ++i) {
       Lanes value;
       std::memcpy(&value, x + pixel * p.channels + i * lanes, sizeof value);
@@ -128,7 +135,7 @@ LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, int64_t row, int64_
   });
   std::memcpy(gradient, dy, sizeof gradient);
   tap = 0;
-  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+  taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     for (int i = 0; i < count; ++i) {
       float* const to = dx + pixel * p.channels + i * lanes;
       Lanes sum = {};
@@ -140,9 +147,10 @@ LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, int64_t row, int64_
   });
 }
 
-template <bool adds, class T>
-LEAT_INLINE inline void give_block_to_largest(const Pool& p, int64_t row, int64_t ox, int64_t n,
-                                              const T* x, const T* dy, T* dx) {
+template <bool adds, class Taps, class T>
+LEAT_INLINE inline void give_block_to_largest(const Pool& p, const Taps& taps, int64_t row,
+                                              int64_t ox, int64_t n, const T* x, const T* dy,
+                                              T* dx) {
   using C = ComputeType<T>;
   using Tap = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
   C best[channel_block];
@@ -150,7 +158,7 @@ LEAT_INLINE inline void give_block_to_largest(const Pool& p, int64_t row, int64_
   C* const largest = best;
   Tap* const at = where;
   Tap tap = 0;
-  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+  taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     const T* value = x + pixel * p.channels;
     if (tap == 0) {
       for (int64_t c = 0; c < n; ++c) largest[c] = value[c], at[c] = 0;
@@ -165,7 +173,7 @@ LEAT_INLINE inline void give_block_to_largest(const Pool& p, int64_t row, int64_
     ++tap;
   });
   tap = 0;
-  p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+  taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     T* const sum = dx + pixel * p.channels;
     C updated[channel_block];  // a store might change what the next load reads
     for (int64_t c = 0; c < n; ++c) {
@@ -177,23 +185,34 @@ LEAT_INLINE inline void give_block_to_largest(const Pool& p, int64_t row, int64_
   });
 }
 
+template <bool adds, class Taps, class T>
+LEAT_INLINE inline void give_rows_to_largest(const Pool& p, const Taps& taps, int64_t begin,
+                                             int64_t end, const T* x, const T* dy, T* dx) {
+  for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
+    const T* from = dy + (row * p.width.out + ox) * p.channels;
+    int64_t done = 0;
+    if constexpr (std::is_same_v<T, float>) {
+      done = for_channel_lanes<2>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
+        give_lanes_to_largest<count, adds>(p, taps, row, ox, x + first, from + first, dx + first);
+      });
+    }
+    const auto give = [&](int64_t first, int64_t n) LEAT_INLINE {
+      give_block_to_largest<adds>(p, taps, row, ox, n, x + first, from + first, dx + first);
+    };
+    for_channel_blocks(p.channels, give, done);
+  });
+}
+
 template <bool adds, class T>
 void give_to_largest(const Pool& p, int64_t begin, int64_t end, const T* x, const T* dy, T* dx) {
-  run_loop<T>([=]() LEAT_INLINE {
-    for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
-      const T* from = dy + (row * p.width.out + ox) * p.channels;
-      int64_t done = 0;
-      if constexpr (std::is_same_v<T, float>) {
-        done = for_channel_lanes<2>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
-          give_lanes_to_largest<count, adds>(p, row, ox, x + first, from + first, dx + first);
-        });
-      }
-      const auto give = [&](int64_t first, int64_t n) LEAT_INLINE {
-        give_block_to_largest<adds>(p, row, ox, n, x + first, from + first, dx + first);
-      };
-      for_channel_blocks(p.channels, give, done);
-    });
-  });
+  const auto give = [=](const auto& taps) {
+    run_loop<T>([=]() LEAT_INLINE { give_rows_to_largest<adds>(p, taps, begin, end, x, dy, dx); });
+  };
+  if constexpr (adds) {
+    give(p);
+  } else {
+    with_taps_of<true>(p, give);
+  }
 }
 
 constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,

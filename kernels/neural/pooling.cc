@@ -81,52 +81,58 @@ Pool pool_of(const NodeView& node, const Shape& x) {
 namespace {
 
 // The means of count * lanes channels.
-template <int count>
-LEAT_INLINE inline void average_lanes(const Pool& p, int64_t row, int64_t ox, const float* x,
-                                      float* to) {
+template <int count, class Taps>
+LEAT_INLINE inline void average_lanes(const Pool& p, const Taps& taps, int64_t row, int64_t ox,
+                                      const float* x, float* to) {
   Lanes sum[count];
   for (Lanes& s : sum) s = Lanes{};
-  const int64_t taps = p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+  const int64_t summed = taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     for (int i = 0; i < count; ++i) {
       Lanes value;
       std::memcpy(&value, x + pixel * p.channels + i * lanes, sizeof value);
       sum[i] += value;
     }
   });
-  for (Lanes& s : sum) s /= static_cast<float>(taps);
+  for (Lanes& s : sum) s /= static_cast<float>(summed);
   std::memcpy(to, sum, sizeof sum);
 }
 
 // Sums in float for 16-bit floats.
-constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
+template <class Taps, class T>
+LEAT_INLINE inline void average_rows(const Pool& p, const Taps& taps, int64_t begin, int64_t end,
+                                     const T* x, T* y) {
   using C = ComputeType<T>;
+  for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
+    T* to = y + (row * p.width.out + ox) * p.channels;
+    int64_t done = 0;
+    if constexpr (std::is_same_v<T, float>) {
+      done = for_channel_lanes<4>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
+        average_lanes<count>(p, taps, row, ox, x + first, to + first);
+      });
+    }
+    const auto average = [&](int64_t first, int64_t n) LEAT_INLINE {
+      C sum[channel_block];
+      C* const total = sum;
+      for (int64_t c = 0; c < n; ++c) total[c] = C(0);
+      const int64_t count = taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+        const T* from = x + pixel * p.channels + first;
+        for (int64_t c = 0; c < n; ++c) total[c] += C(from[c]);
+      });
+      for (int64_t c = 0; c < n; ++c) to[first + c] = T(total[c] / C(count));
+    };
+    for_channel_blocks(p.channels, average, done);
+  });
+}
+
+constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
   const Pool p = pool_of(r.node, r.inputs[0].shape);
   if (p.y_elements() == 0) return {};
   return bound_kernel(cost_ns(p), [p](const Arguments& a) {
     const T* x = a.input<T>(0);
     T* y = a.output<T>();
     const auto pool_rows = [=](int64_t begin, int64_t end) {
-      vectorized([=]() LEAT_INLINE {
-        for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
-          T* to = y + (row * p.width.out + ox) * p.channels;
-          int64_t done = 0;
-          if constexpr (std::is_same_v<T, float>) {
-            done = for_channel_lanes<4>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
-              average_lanes<count>(p, row, ox, x + first, to + first);
-            });
-          }
-          const auto average = [&](int64_t first, int64_t n) LEAT_INLINE {
-            C sum[channel_block];
-            C* const total = sum;
-            for (int64_t c = 0; c < n; ++c) total[c] = C(0);
-            const int64_t count = p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
-              const T* from = x + pixel * p.channels + first;
-              for (int64_t c = 0; c < n; ++c) total[c] += C(from[c]);
-            });
-            for (int64_t c = 0; c < n; ++c) to[first + c] = T(total[c] / C(count));
-          };
-          for_channel_blocks(p.channels, average, done);
-        });
+      with_taps_of(p, [=](const auto& taps) {
+        vectorized([=]() LEAT_INLINE { average_rows(p, taps, begin, end, x, y); });
       });
     };
     a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels), pool_rows);

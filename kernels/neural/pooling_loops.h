@@ -71,6 +71,33 @@ LEAT_INLINE inline void for_channel_blocks(int64_t channels, F f, int64_t from =
     f(first, std::min(channel_block, channels - first));
 }
 
+// The taps of windows of 2 by 2, as Pool has them. `rolled`: as a loop, where the compiler would
+// make branches of what it knows of each tap.
+template <bool rolled>
+struct SquareTaps {
+  int64_t width;  // of the input
+  int64_t count = 4, offsets[4] = {0, 1, width, width + 1};
+  template <class F>
+  LEAT_INLINE int64_t for_each_tap(int64_t output_row, int64_t ox, F f) const {
+    const int64_t first = 2 * (output_row * width + ox);
+    if constexpr (rolled) {
+      for (int64_t i = 0; i < count; ++i) f(first + offsets[i]);
+    } else {
+      f(first), f(first + 1), f(first + width), f(first + width + 1);
+    }
+    return 4;
+  }
+};
+
+// Calls f(taps) with the simplest of the structs that have them.
+template <bool rolled = false, class F>
+LEAT_INLINE inline void with_taps_of(const Pool& p, F f) {
+  const bool has_squares =
+      p.has_each_pixel_once() && p.planes.size == 1 && p.height.size == 2 && p.width.size == 2;
+  if (has_squares) return f(SquareTaps<rolled>{p.width.in});
+  f(p);
+}
+
 // Calls f(row of the output, its column) for each output pixel of rows [begin, end).
 template <class F>
 LEAT_INLINE inline void for_each_pixel(const Pool& p, int64_t begin, int64_t end, F f) {
