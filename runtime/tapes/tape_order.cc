@@ -1,9 +1,11 @@
 // The order of a tape's instructions, which keeps reads of variables before writes.
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <queue>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -249,21 +251,22 @@ class Order {
     std::vector<int> pending(draft_.count());
     for (int n = 0; n < draft_.count(); ++n)
       for_each_successor(n, [&](int next) { ++pending[next]; });
-    const std::vector<int> ranks = find_ranks();
+    const std::vector<bool> is_urgent = find_urgent();
+    const std::vector<int> ranks = find_ranks(is_urgent), turns = find_turns(is_urgent);
     WaitingValues values(draft_);
     std::vector<bool> is_sorted(draft_.count());
-    using Ranked = std::pair<int, int>;
+    using Ranked = std::tuple<int, int, int>;  // rank, turn, node
     std::priority_queue<Ranked, std::vector<Ranked>, std::greater<>> ready;
     const auto add_ready = [&](int n, int after) {
       const bool is_free = !draft_.is_live(n) || values.growth(n) <= 0;
-      ready.push({is_free ? std::min(ranks[n], after) : ranks[n], n});
+      ready.push({is_free ? std::min(ranks[n], after) : ranks[n], turns[n], n});
     };
     for (int n = 0; n < draft_.count(); ++n) {
       if (pending[n] == 0) add_ready(n, ranks[n]);
     }
     int sorted = 0;
     while (!ready.empty()) {
-      const int rank = ready.top().first, n = ready.top().second;
+      const int rank = std::get<0>(ready.top()), n = std::get<2>(ready.top());
       ready.pop();
       if (is_sorted[n]) continue;  // it was added twice, as below
       is_sorted[n] = true;
@@ -281,18 +284,15 @@ class Order {
     check_internal(sorted == draft_.count(), "reads and writes of variables form a cycle");
   }
 
-  // By node: its own number, or if it only serves what is sent early, that of the last node before
-  // it (-1: none).
-  std::vector<int> find_ranks() const {
-    std::vector<int> ranks(draft_.count());
-    std::iota(ranks.begin(), ranks.end(), 0);
-    std::vector<bool> is_urgent(draft_.count());
-    bool is_any = false;
+  // By node: whether it only serves what is sent early. Empty: nothing does.
+  std::vector<bool> find_urgent() const {
+    std::vector<bool> is_urgent;
     for (const SegmentPlan::Result& result : draft_.segment.results) {
       if (!draft_.is_sent_early(result)) continue;
-      is_urgent[result.node] = is_any = true;
+      is_urgent.resize(draft_.count());
+      is_urgent[result.node] = true;
     }
-    if (!is_any) return ranks;
+    if (is_urgent.empty()) return is_urgent;
     for (int n = draft_.count() - 1; n >= 0; --n) {
       bool has_users = false, are_urgent = true;
       for_each_successor(n, [&](int next) {
@@ -301,6 +301,14 @@ class Order {
       });
       if (has_users && are_urgent) is_urgent[n] = true;
     }
+    return is_urgent;
+  }
+
+  // By node: its own number, or if it is urgent, that of the last other node before it (-1: none).
+  std::vector<int> find_ranks(const std::vector<bool>& is_urgent) const {
+    std::vector<int> ranks(draft_.count());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    if (is_urgent.empty()) return ranks;
     std::vector<int> last_before(draft_.count(), -1);
     for (int n = 0; n < draft_.count(); ++n) {
       if (is_urgent[n]) ranks[n] = last_before[n];
@@ -308,6 +316,35 @@ class Order {
           n, [&](int next) { last_before[next] = std::max(last_before[next], ranks[n]); });
     }
     return ranks;
+  }
+
+  // By node: urgent ones take turns. First comes what the nearest of the results needs, then what
+  // the next one needs, too, and so on. Others come last.
+  std::vector<int> find_turns(const std::vector<bool>& is_urgent) const {
+    constexpr int last = std::numeric_limits<int>::max();
+    std::vector<int> turns(draft_.count(), last);
+    if (is_urgent.empty()) return turns;
+    std::vector<int> depths(draft_.count()), results;
+    for (int n = 0; n < draft_.count(); ++n) {
+      for (const int before : draft_.segment.nodes[n].after)
+        depths[n] = std::max(depths[n], depths[before] + 1);
+    }
+    for (const SegmentPlan::Result& result : draft_.segment.results) {
+      if (draft_.is_sent_early(result)) results.push_back(result.node);
+    }
+    std::ranges::stable_sort(results, {}, [&](int n) { return depths[n]; });
+    for (int turn = 0; turn < std::ssize(results); ++turn) {
+      std::vector<int> stack = {results[turn]};
+      while (!stack.empty()) {
+        const int n = stack.back();
+        stack.pop_back();
+        if (!is_urgent[n] || turns[n] != last) continue;
+        turns[n] = turn;
+        stack.insert(stack.end(), draft_.segment.nodes[n].after.begin(),
+                     draft_.segment.nodes[n].after.end());
+      }
+    }
+    return turns;
   }
 
   void add_edge(int from, int to) { more_successors_[from].push_back(to); }
