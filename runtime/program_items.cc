@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/execution/side_stream.h"
 #include "core/execution/thread_pool.h"
 #include "core/flush_denormals.h"
 #include "core/function.h"
@@ -26,7 +27,7 @@ void average(std::atomic<int64_t>& mean, int64_t ns) {
 }  // namespace
 
 // What a kernel between segments sees.
-class ProgramStep::Context : public ExecuteContext, public FunctionCompiler {
+class ProgramStep::Context : public ExecuteContext, public FunctionCompiler, public HasMarks {
  public:
   Context(ProgramStep& step, int index)
       : step_(step),
@@ -60,6 +61,11 @@ class ProgramStep::Context : public ExecuteContext, public FunctionCompiler {
   }
   std::shared_ptr<const CallableFunction> compile(const WrittenFunction& function) override {
     return step_.plan_.functions->compiled(function);
+  }
+
+  std::shared_ptr<const StreamMark> mark(int i) const override {
+    const int slot = item_.inputs[i].slot;
+    return slot >= 0 && step_.is_marked_[slot] != 0 ? step_.marks_[slot] : nullptr;
   }
 
   int index() const { return index_; }
@@ -182,14 +188,16 @@ void ProgramStep::run_segment(int index, std::vector<TraceEvent>& events) {
   for (size_t r = 0; r < item.outputs.size(); ++r) results[r] = &slots_[item.outputs[r]];
   Segment& segment = *program_.segments_[item.segment];
   const SegmentPlan& plan = plan_.segments[item.segment];
-  const auto send_now = [&](int result, const Tensor& value) {
-    for (const int to : plan.results[static_cast<size_t>(result)].sends) {
+  const auto use_now = [&](int r, const Tensor& value) {
+    const SegmentPlan::Result& result = plan.results[static_cast<size_t>(r)];
+    for (const int to : result.sends) {
       send(to, value, false, events);
       is_sent_[to] = 1;
     }
+    if (result.is_marked) set_mark(item.outputs[static_cast<size_t>(r)]);
   };
-  const ResultTaker sender = std::cref(send_now);
-  const ResultTaker* const taker = plan.has_sends ? &sender : nullptr;
+  const ResultTaker early_user = std::cref(use_now);
+  const ResultTaker* const taker = plan.has_early_uses ? &early_user : nullptr;
   const int64_t start = trace_now_ns();
   if (is_traced_) {
     std::vector<InstructionTimes> times;
@@ -199,6 +207,17 @@ void ProgramStep::run_segment(int index, std::vector<TraceEvent>& events) {
     segment.run(inputs.span(), results.span(), taker, given.span());
   }
   average(program_.costs_ns_[item.segment], trace_now_ns() - start);
+}
+
+void ProgramStep::set_mark(int slot) {
+  std::shared_ptr<StreamMark>& mark = marks_[slot];
+  if (mark == nullptr) {
+    auto* const with_marks = dynamic_cast<HasSideStreams*>(plan_.device);
+    if (with_marks == nullptr) return;
+    mark = with_marks->make_mark();
+  }
+  mark->set();
+  is_marked_[slot] = 1;
 }
 
 void ProgramStep::run_switch(const Item& item, bool is_dead_item) {

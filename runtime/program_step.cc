@@ -29,6 +29,7 @@ ProgramStep::ProgramStep(Program& program, Owner& owner)
       plan_(program.plan()),
       owner_(owner),
       slots_(plan_.slots),
+      marks_(plan_.slots),
       loops_(plan_.loops),
       waiting_since_(std::make_unique<std::atomic<int64_t>[]>(plan_.items.size())) {}
 
@@ -53,6 +54,7 @@ void ProgramStep::start(std::vector<Tensor> feeds, Rendezvous* rendezvous, bool 
   flags_.assign(plan_.flags, 0);
   counters_.assign(plan_.counters, 0);
   is_sent_.assign(plan_.items.size(), 0);
+  is_marked_.assign(plan_.slots, 0);
   pending_.resize(plan_.items.size());
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (plan_.feeds[i].slot >= 0) slots_[plan_.feeds[i].slot] = std::move(feeds[i]);

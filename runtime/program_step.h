@@ -16,6 +16,7 @@
 namespace leat {
 
 class LoopRun;
+class StreamMark;
 
 // One step of a Program. Reused: start() begins the next one.
 class ProgramStep {
@@ -96,6 +97,7 @@ class ProgramStep {
 
   void run_segment(int index, std::vector<TraceEvent>& events);
   void send(int index, Tensor value, bool is_dead, std::vector<TraceEvent>& events);
+  void set_mark(int slot);
   void run_handed_out(int index);
   void run_switch(const Item& item, bool is_dead);
   void run_merge(const Item& item);
@@ -142,6 +144,10 @@ class ProgramStep {
   std::vector<char> flags_;  // dead
   // By item: sent while its segment ran. A segment's thread writes those of its own results.
   std::vector<char> is_sent_;
+  // By slot: where the device's stream has computed the value. Used again in every step; of this
+  // one if is_marked_.
+  std::vector<std::shared_ptr<StreamMark>> marks_;
+  std::vector<char> is_marked_;
   std::vector<int> ready_boundary_, ready_segments_;
   int unfinished_ = 0;  // items left
   int under_way_ = 0;   // items whose completion is still to arrive

@@ -13,7 +13,7 @@ enum class MemoryUse : uint8_t {
   constant,
   intermediate,  // values within a step
   result,        // values that leave a segment: fetches, and what other devices read
-  copy,          // of fed and received values
+  copy,          // of fed and received values: other streams than the compute stream write them
   other,
 };
 inline constexpr int memory_uses = static_cast<int>(MemoryUse::other) + 1;

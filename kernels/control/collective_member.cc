@@ -14,6 +14,7 @@ namespace leat {
 struct CollectiveMember::Pending {
   CollectiveCall call;
   Tensor in, out;
+  std::shared_ptr<const StreamMark> mark;  // of `in`
   Done done;
   std::atomic<bool> has_ended = false;
 };
@@ -143,11 +144,13 @@ void CollectiveMember::watch(const PartPointer& part, Cancellation& cancellation
 }
 
 void CollectiveMember::run(const PartPointer& part, int64_t position, const CollectiveCall& call,
-                           Tensor in, Tensor out, Done done) {
+                           Tensor in, std::shared_ptr<const StreamMark> mark, Tensor out,
+                           Done done) {
   CollectiveMember& member = *part->member;
   auto pending = std::make_shared<Pending>();
   pending->call = call;
   pending->in = std::move(in);
+  pending->mark = std::move(mark);
   pending->out = std::move(out);
   pending->done = std::move(done);
   Status broken;
@@ -210,7 +213,11 @@ void CollectiveMember::advance() {
 }
 
 void CollectiveMember::enqueue(const PartPointer& part, const std::shared_ptr<Pending>& pending) {
-  stream_->follow();
+  if (pending->mark == nullptr) {
+    stream_->follow();
+  } else {
+    stream_->follow(*pending->mark, pending->out.raw());
+  }
   communicator_->run(pending->call, pending->in.raw(), pending->out.raw(), stream_->stream());
   // It holds the tensors until the GPU has finished, even if the step ends before.
   stream_->when_finished([part, pending](const Status& status) { finish(part, *pending, status); });
@@ -223,6 +230,9 @@ void CollectiveMember::finish(const PartPointer& part, Pending& pending, const S
     if (part->is_broken) return;  // break_up() has ended it
     if (++part->finished == part->collectives) member.parts_.erase(part->number);
   }
+  // The step may use them again at once.
+  pending.in = Tensor();
+  pending.out = Tensor();
   if (part->finished == part->collectives) part->cancellation->remove(part->token);
   end(pending, status);
 }

@@ -44,8 +44,10 @@ class CollectiveMember : public Resource, public std::enable_shared_from_this<Co
 
   // Collective number `position` of the step, once its turn has come. `done` is called when the GPU
   // has finished, or when the step ends; ABORTED or the step's own error if it ends first.
+  // `mark`: where the GPU has computed `in`; null: at the end of what is enqueued. `out` is of
+  // MemoryUse::copy.
   static void run(const PartPointer& part, int64_t position, const CollectiveCall& call, Tensor in,
-                  Tensor out, Done done);
+                  std::shared_ptr<const StreamMark> mark, Tensor out, Done done);
 
   void check_fits(const NodeView&) const override {}
   std::string state() const override;

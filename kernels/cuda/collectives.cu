@@ -1,5 +1,8 @@
 // _CollectiveJoin and _CollectiveRun: collectives that a library computes. They run between
 // segments: no recording holds them, because a communicator may be replaced after an error.
+#include "core/byte_size.h"
+#include "core/execution/side_stream.h"
+#include "core/memory/memory_owner.h"
 #include "core/variant.h"
 #include "graph/op_def.h"
 #include "kernels/control/collective_member.h"
@@ -50,6 +53,11 @@ Shape shape_of_result(CollectiveKind kind, Shape shape, int64_t members) {
   return shape;
 }
 
+Tensor memory_for(Device& device, DType dtype, const Shape& shape) {
+  const MemoryOwner owner(MemoryUse::copy);
+  return {dtype, shape, device.allocate(byte_size(dtype, shape))};
+}
+
 void run(ExecuteContext& c, std::function<void(Status)> done) {
   const NodeView& node = c.node();
   const CollectiveMember::PartPointer part = variant_as<PartVariant>(c.input(1)).part();
@@ -59,10 +67,10 @@ void run(ExecuteContext& c, std::function<void(Status)> done) {
                             .elements = in.elements(),
                             .is_mean = node.attr<bool>("is_mean")};
   const Shape shape = shape_of_result(call.kind, in.shape(), node.attr<int64_t>("members"));
-  Tensor out(in.dtype(), shape, c.device().allocate(shape.elements() * dtype_size(in.dtype())));
+  Tensor out = memory_for(c.device(), in.dtype(), shape);
   c.set_output(0, out);
-  CollectiveMember::run(part, node.attr<int64_t>("position"), call, std::move(in), std::move(out),
-                        std::move(done));
+  CollectiveMember::run(part, node.attr<int64_t>("position"), call, std::move(in),
+                        dynamic_cast<HasMarks&>(c).mark(0), std::move(out), std::move(done));
 }
 
 std::vector<Kernel> if_there(ExecuteAsync execute, std::vector<TypeConstraint> types = {}) {

@@ -338,31 +338,56 @@ void Planner::add_fetches() {
   }
 }
 
-// On a device, a value has to come to the host first.
-void Planner::find_sends_of_segments() {
-  if (!is_host_) return;
-  std::unordered_map<int, std::pair<int, size_t>> origins;  // slot → segment's item, result
+void Planner::find_early_uses() {
+  struct Origin {
+    int item;  // a segment's
+    size_t result;
+  };
+  std::unordered_map<int, Origin> origins;  // by slot
   for (size_t i = 0; i < plan_.items.size(); ++i) {
     if (plan_.items[i].kind != ItemKind::segment) continue;
     for (size_t r = 0; r < plan_.items[i].outputs.size(); ++r)
-      origins.emplace(plan_.items[i].outputs[r], std::pair(static_cast<int>(i), r));
+      origins.emplace(plan_.items[i].outputs[r], Origin{static_cast<int>(i), r});
   }
   for (size_t i = 0; i < plan_.items.size(); ++i) {
-    const Item& send = plan_.items[i];
-    if (send.kind != ItemKind::send || send.inputs.empty() || send.dependencies != 1) continue;
-    const auto from = origins.find(send.inputs[0].slot);
-    if (from == origins.end()) continue;
-    const auto [item, result] = from->second;
-    const auto task_of = [&](const char* attr) {
-      return DeviceName::parse(send.node->attr<std::string>(attr)).task_string();
-    };
-    if (!dependencies_[i].contains(item) || plan_.items[item].dead_on != send.dead_on ||
-        task_of("send_device") == task_of("recv_device"))
-      continue;
-    SegmentPlan& segment = plan_.segments[plan_.items[item].segment];
-    segment.results[result].sends.push_back(static_cast<int>(i));
-    segment.has_sends = true;
+    for (size_t input = 0; input < plan_.items[i].inputs.size(); ++input) {
+      const auto from = origins.find(plan_.items[i].inputs[input].slot);
+      if (from == origins.end()) continue;
+      const auto [item, r] = from->second;
+      SegmentPlan& segment = plan_.segments[plan_.items[item].segment];
+      SegmentPlan::Result& result = segment.results[r];
+      if (is_sent_early(static_cast<int>(i), item)) {
+        result.sends.push_back(static_cast<int>(i));
+      } else if (is_marked_input(static_cast<int>(i), static_cast<int>(input), item)) {
+        result.is_marked = true;
+      } else {
+        continue;
+      }
+      segment.has_early_uses = true;
+    }
   }
+}
+
+// On a device, a value has to come to the host first.
+bool Planner::is_sent_early(int item, int segment) const {
+  const Item& send = plan_.items[item];
+  if (!is_host_ || send.kind != ItemKind::send || send.dependencies != 1 ||
+      !dependencies_[item].contains(segment) || plan_.items[segment].dead_on != send.dead_on)
+    return false;
+  const auto task_of = [&](const char* attr) {
+    return DeviceName::parse(send.node->attr<std::string>(attr)).task_string();
+  };
+  return task_of("send_device") != task_of("recv_device");
+}
+
+// A collective reads its value beside the GPU's compute stream (HasMarks). A control edge from the
+// segment says that the value alone is not enough.
+bool Planner::is_marked_input(int item, int input, int segment) {
+  const Item& user = plan_.items[item];
+  if (user.node == nullptr || !user.node->is("_CollectiveRun") || input != 0) return false;
+  return std::ranges::none_of(user.node->control_inputs, [&](const Node* control) {
+    return contains(items_of(*control), segment);
+  });
 }
 
 void Planner::find_received_for_device() {
@@ -404,7 +429,7 @@ void Planner::connect() {
     plan_.segments[plan_.items[s.item].segment].nodes[s.segment_node].is_wanted =
         s.is_wanted || consumers.of(*node).empty();
   }
-  find_sends_of_segments();
+  find_early_uses();
   plan_.is_straight = is_host_ && plan_.items.size() <= 1 &&
                       (plan_.items.empty() || plan_.items[0].kind == ItemKind::segment);
 }

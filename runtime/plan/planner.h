@@ -65,7 +65,11 @@ class Planner {
   // `before` is another item, which runs first, or an earlier node of the same segment.
   void run_after(const Node& before, const State& s);
   void add_fetches();
-  void find_sends_of_segments();
+  // Results that leave before their segment has ended. `segment`: the item of the one that makes
+  // the value.
+  void find_early_uses();
+  bool is_sent_early(int item, int segment) const;
+  bool is_marked_input(int item, int input, int segment);
   void connect();
   void find_received_for_device();
 

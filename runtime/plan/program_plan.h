@@ -56,6 +56,9 @@ struct SegmentPlan {
     // Items that send it to other tasks and wait for nothing else: if it is large, it goes on its
     // way as soon as it is computed, while the segment runs on.
     std::vector<int> sends = {};
+    // A collective reads it beside the device's compute stream, from where it is computed on
+    // (HasMarks).
+    bool is_marked = false;
   };
   struct VariableUse {
     int variable;  // of the plan
@@ -64,7 +67,7 @@ struct SegmentPlan {
   std::vector<SegmentNode> nodes;  // inputs before users
   std::vector<Input> inputs;
   std::vector<Result> results;  // values that leave the segment
-  bool has_sends = false;       // of its results
+  bool has_early_uses = false;  // of its results: sends, or marks
   std::vector<VariableUse> variables;
 };
 

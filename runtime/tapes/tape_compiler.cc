@@ -177,12 +177,12 @@ class Compiler {
     tape_->bound.push_back(std::move(kernel.bound));
   }
 
-  // Those that are sent while the tape runs on. A result is complete when its node has run.
+  // Those that leave while the tape runs on. A result is complete when its node has run.
   void find_early_results() {
     for (size_t r = 0; r < tape_->results.size(); ++r) {
       const SegmentPlan::Result& result = draft_.segment.results[r];
       const size_t run = run_after_[static_cast<size_t>(result.node)];
-      if (draft_.is_sent_early(result) && run > 0 && run < tape_->instructions.size() &&
+      if (draft_.leaves_early(result) && run > 0 && run < tape_->instructions.size() &&
           tape_->results[r].address.kind == Address::Kind::result)
         tape_->early_results.push_back({run - 1, static_cast<int>(r)});
     }

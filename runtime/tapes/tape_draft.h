@@ -44,11 +44,11 @@ struct TapeDraft {
   const SegmentValue& result(const SegmentPlan::Result& result) const {
     return values.nodes[result.node][result.output];
   }
-  // It is sent to another task, and large enough to go on its way while the tape runs on. (What is
-  // small goes together with what else there is.)
-  bool is_sent_early(const SegmentPlan::Result& sent) const {
-    return !sent.sends.empty() && result(sent).dtype != DType::string &&
-           result(sent).bytes() >= size_t{64} << 10;
+  // Others wait for it alone, and it is large enough to go on its way while the tape runs on. (What
+  // is small goes together with what else there is.)
+  bool leaves_early(const SegmentPlan::Result& leaving) const {
+    return (!leaving.sends.empty() || leaving.is_marked) &&
+           result(leaving).dtype != DType::string && result(leaving).bytes() >= size_t{64} << 10;
   }
   bool is_output_on_host(int n, int output) const {
     return is_on_host() || contains(segment.nodes[n].kernel->host_outputs, output);

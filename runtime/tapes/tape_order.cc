@@ -245,7 +245,7 @@ class Order {
   bool is_reached(int n) const { return reached_[n] == round_; }
 
   // The graph's order, as far as the edges allow, with two exceptions. What only serves values that
-  // are sent early comes as soon as it can. What needs no more memory than it sets free follows the
+  // leave early comes as soon as it can. What needs no more memory than it sets free follows the
   // node it waited for: it finds its input in the cache, and the next value takes the same place.
   void sort() {
     std::vector<int> pending(draft_.count());
@@ -284,11 +284,11 @@ class Order {
     check_internal(sorted == draft_.count(), "reads and writes of variables form a cycle");
   }
 
-  // By node: whether it only serves what is sent early. Empty: nothing does.
+  // By node: whether it only serves what leaves early. Empty: nothing does.
   std::vector<bool> find_urgent() const {
     std::vector<bool> is_urgent;
     for (const SegmentPlan::Result& result : draft_.segment.results) {
-      if (!draft_.is_sent_early(result)) continue;
+      if (!draft_.leaves_early(result)) continue;
       is_urgent.resize(draft_.count());
       is_urgent[result.node] = true;
     }
@@ -330,7 +330,7 @@ class Order {
         depths[n] = std::max(depths[n], depths[before] + 1);
     }
     for (const SegmentPlan::Result& result : draft_.segment.results) {
-      if (draft_.is_sent_early(result)) results.push_back(result.node);
+      if (draft_.leaves_early(result)) results.push_back(result.node);
     }
     std::ranges::stable_sort(results, {}, [&](int n) { return depths[n]; });
     for (int turn = 0; turn < std::ssize(results); ++turn) {

@@ -53,6 +53,9 @@ CudaCalls count_gpu_calls() {
   return calls;
 }
 void delay_copies_from_host(int milliseconds) { CONTROL(delay_copies_from_host)(milliseconds); }
+void enqueue_call(const Stream& stream, void (*function)(void*), void* data) {
+  CONTROL(enqueue_call)(stream.native(), function, data);
+}
 void set_gpus(int count) { CONTROL(set_devices)(count); }
 void break_gpu() { CONTROL(fault)(); }
 void recover_gpu() { CONTROL(recover)(); }

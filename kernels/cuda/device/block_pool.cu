@@ -170,7 +170,7 @@ void BlockPool::give_back(void* block) {
   unused_.emplace(entry.bytes, block);
 }
 
-cudaEvent_t BlockPool::end_of_use(void* block) {
+cudaEvent_t BlockPool::end_of_use(const void* block) {
   const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(block);
   if (found == blocks_.end()) return nullptr;

@@ -33,7 +33,7 @@ class BlockPool {
   // Of a block that was handed out for copied values: when the work that used it before has ended.
   // Null if that is not known, or the block may have been used since (a second call): then all work
   // on the stream may use it.
-  cudaEvent_t end_of_use(void* block);
+  cudaEvent_t end_of_use(const void* block);
   // Whether an address lies in one of its blocks.
   bool has(const void* address);
 

@@ -37,6 +37,7 @@ using cuda::check_cuda;
 using cuda::CompletionThread;
 using cuda::EventClock;
 using cuda::PassingEvent;
+using cuda::StreamEvent;
 
 cudaStream_t make_stream(int ordinal) {
   check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
@@ -65,21 +66,38 @@ void allow_access(int ordinal, int peer) {
   (void)cudaGetLastError();
 }
 
+class CudaMark : public StreamMark {
+ public:
+  CudaMark(int ordinal, cudaStream_t compute) : compute_(compute), event_(ordinal) {}
+  void set() override { event_.record(compute_); }
+  void hold(cudaStream_t stream) const { event_.hold(stream); }
+
+ private:
+  const cudaStream_t compute_;
+  StreamEvent event_;
+};
+
 // It has a thread of its own for its events: one that waits holds up no others.
 class CudaSideStream : public SideStream {
  public:
-  CudaSideStream(int ordinal, cudaStream_t compute)
+  CudaSideStream(int ordinal, cudaStream_t compute, std::shared_ptr<BlockPool> memory)
       : ordinal_(ordinal),
-        compute_(compute),
+        memory_(std::move(memory)),
+        now_(ordinal, compute),
         stream_(ordinal, make_stream(ordinal)),
         completions_(ordinal) {}
 
   Stream& stream() override { return stream_; }
   void follow() override {
+    now_.set();
+    now_.hold(stream_.handle());
+  }
+  void follow(const StreamMark& mark, const void* written) override {
+    const cudaEvent_t end_of_use = memory_->end_of_use(written);
+    if (end_of_use == nullptr) return follow();
     check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
-    PassingEvent now;
-    now.record(compute_);
-    now.hold(stream_.handle());
+    check_cuda(cudaStreamWaitEvent(stream_.handle(), end_of_use, 0), "cudaStreamWaitEvent");
+    static_cast<const CudaMark&>(mark).hold(stream_.handle());
   }
   void when_finished(Device::Done done) override {
     check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
@@ -89,7 +107,8 @@ class CudaSideStream : public SideStream {
 
  private:
   const int ordinal_;
-  const cudaStream_t compute_;
+  const std::shared_ptr<BlockPool> memory_;
+  CudaMark now_;
   CudaStream stream_;
   CompletionThread completions_;  // last: it waits for the stream
 };
@@ -153,7 +172,8 @@ class CudaDevice : public Device,
   std::shared_ptr<SideStream> take_side_stream() override {
     const std::lock_guard lock(side_streams_->mutex);
     if (side_streams_->unused.empty()) {
-      side_streams_->all.push_back(std::make_unique<CudaSideStream>(ordinal_, stream_.handle()));
+      side_streams_->all.push_back(
+          std::make_unique<CudaSideStream>(ordinal_, stream_.handle(), memory_));
       side_streams_->unused.push_back(side_streams_->all.back().get());
     }
     CudaSideStream* const out = side_streams_->unused.back();
@@ -162,6 +182,10 @@ class CudaDevice : public Device,
               const std::lock_guard lock(owner->mutex);
               owner->unused.push_back(stream);
             }};
+  }
+
+  std::shared_ptr<StreamMark> make_mark() override {
+    return std::make_shared<CudaMark>(ordinal_, stream_.handle());
   }
 
   std::unique_ptr<WorkRecording> start_recording() override {

@@ -143,6 +143,29 @@ class EventClock : public WorkClock {
   std::vector<cudaEvent_t> events_;  // the first: the start
 };
 
+// An event that is recorded again and again. Who waits for it waits for what was recorded last.
+class StreamEvent {
+ public:
+  explicit StreamEvent(int ordinal) : ordinal_(ordinal) {
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+  }
+  ~StreamEvent() { (void)cudaEventDestroy(event_); }
+  StreamEvent(const StreamEvent&) = delete;
+  void record(cudaStream_t stream) {
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord");
+  }
+  void hold(cudaStream_t stream) const {
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+  }
+
+ private:
+  const int ordinal_;
+  cudaEvent_t event_ = nullptr;
+};
+
 // An event that is forgotten once it has been recorded and waited for.
 class PassingEvent {
  public:

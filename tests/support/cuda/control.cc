@@ -24,6 +24,9 @@ EXPORTED void leat_cuda_on_host_count(CudaCalls* calls) {
             counts.to_host,     counts.between_devices, counts.from_host_beside_work,
             counts.collectives};
 }
+EXPORTED void leat_cuda_on_host_enqueue_call(void* stream, void (*function)(void*), void* data) {
+  (void)cuda_on_host::enqueue(static_cast<cudaStream_t>(stream), [=] { function(data); });
+}
 EXPORTED void leat_cuda_on_host_set_devices(int count) { cuda_on_host::set_devices(count); }
 EXPORTED void leat_cuda_on_host_fault() {
   cuda_on_host::fault(cudaErrorIllegalAddress, "of a test");

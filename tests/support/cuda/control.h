@@ -39,6 +39,8 @@ void leat_cuda_on_host_count(CudaCalls* calls);
 void leat_cuda_on_host_fault();
 // Ends the state after a fault in which every call fails.
 void leat_cuda_on_host_recover();
+// Enqueues a call of the host: on a stream that captures, it is recorded like other work.
+void leat_cuda_on_host_enqueue_call(void* stream, void (*function)(void*), void* data);
 // From now on the library has no attention, or has it again.
 void leat_cuda_on_host_refuse_attention(bool refuse);
 // How often it was called for attention so far.
