@@ -57,8 +57,8 @@ class Device {
   // The compute stream.
   virtual Stream& stream() = 0;
 
-  // Copies between host memory and this device's memory, in stream order. `done` may run on any
-  // thread; both buffers must live until then.
+  // Copies between host memory and this device's, in stream order. `done` may run on any thread;
+  // both buffers must live until then, and what is copied to the host must not change.
   using Done = std::function<void(const Status&)>;
   virtual void copy_from_host(const void* host, void* device, size_t bytes, Done done) = 0;
   virtual void copy_to_host(const void* device, void* host, size_t bytes, Done done) = 0;

@@ -368,16 +368,17 @@ void Planner::find_early_uses() {
   }
 }
 
-// On a device, a value has to come to the host first.
+// From a GPU, to the host: another GPU of the task would have this one wait for it.
 bool Planner::is_sent_early(int item, int segment) const {
   const Item& send = plan_.items[item];
-  if (!is_host_ || send.kind != ItemKind::send || send.dependencies != 1 ||
+  if (send.kind != ItemKind::send || send.dependencies != 1 ||
       !dependencies_[item].contains(segment) || plan_.items[segment].dead_on != send.dead_on)
     return false;
-  const auto task_of = [&](const char* attr) {
-    return DeviceName::parse(send.node->attr<std::string>(attr)).task_string();
+  const auto device_of = [&](const char* attr) {
+    return DeviceName::parse(send.node->attr<std::string>(attr));
   };
-  return task_of("send_device") != task_of("recv_device");
+  const DeviceName from = device_of("send_device"), to = device_of("recv_device");
+  return from.task_string() != to.task_string() || (!is_host_ && to.type == "CPU");
 }
 
 // A collective reads its value beside the GPU's compute stream (HasMarks). A control edge from the

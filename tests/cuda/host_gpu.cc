@@ -53,6 +53,9 @@ CudaCalls count_gpu_calls() {
   return calls;
 }
 void delay_copies_from_host(int milliseconds) { CONTROL(delay_copies_from_host)(milliseconds); }
+void call_before_copies_to_host(void (*function)()) {
+  CONTROL(call_before_copies_to_host)(function);
+}
 void enqueue_call(const Stream& stream, void (*function)(void*), void* data) {
   CONTROL(enqueue_call)(stream.native(), function, data);
 }

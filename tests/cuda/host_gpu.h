@@ -24,6 +24,8 @@ void set_order_of_threads(uint64_t seed);
 void limit_gpu_memory(size_t bytes);
 CudaCalls count_gpu_calls();
 void delay_copies_from_host(int milliseconds);
+// Copies to the host call this first from now on; null: nothing.
+void call_before_copies_to_host(void (*function)());
 // Enqueues a call, which may wait, as a kernel does its work.
 void enqueue_call(const Stream& stream, void (*function)(void*), void* data = nullptr);
 // How many GPUs sessions find from now on.

@@ -1,4 +1,5 @@
-// What leaves a GPU while its backward pass goes on: gradients that a collective sums.
+// What leaves a GPU while its backward pass goes on: gradients that a collective sums, and values
+// for other tasks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +20,7 @@
 #include "graph/op_def.h"
 #include "graph/shape_inference.h"
 #include "tests/cuda/host_gpu.h"
+#include "tests/support/in_process_cluster.h"
 
 namespace leat {
 namespace {
@@ -215,6 +217,79 @@ TEST_F(Overlap, FollowsFormerUsersOfWhatItWrites) {
   wait_for(*side);
   EXPECT_TRUE(was_open);
   EXPECT_FALSE(gate().has_timed_out());
+}
+
+TEST_F(Overlap, LargeCopiesToTheHostHoldUpNoWork) {
+  Device& gpu = host_gpu();
+  const Tensor numbers = waves({40'000}, 1);
+  const Tensor value(f32, numbers.shape(), gpu.allocate(numbers.bytes()));
+  gpu.copy_from_host(numbers.raw(), value.raw(), numbers.bytes(), [](const Status&) {});
+  Tensor copy(f32, numbers.shape());
+  static std::atomic<bool> has_gone_on;
+  has_gone_on = false;
+  gate().open_when([] { return has_gone_on.load(); });
+  call_before_copies_to_host([] { gate().pass(); });
+  std::promise<void> is_copied;
+  gpu.copy_to_host(value.raw(), copy.raw(), copy.bytes(),
+                   [&](const Status&) { is_copied.set_value(); });
+  enqueue_call(gpu.stream(), [](void*) { has_gone_on = true; });
+  is_copied.get_future().wait();
+  call_before_copies_to_host(nullptr);
+  EXPECT_FALSE(gate().has_timed_out());
+  EXPECT_EQ(copy.to_vector<float>(), numbers.to_vector<float>());
+}
+
+std::atomic<int64_t> arrivals = 0;
+const Op arrives_op{{
+    .name = "TestArrives",
+    .doc = "y = x, for tests: counts arrivals.",
+    .inputs = {"x: float"},
+    .outputs = {"y: float"},
+    .shape = shapes::same_as(0),
+    .kernels = {{.execute =
+                     [](ExecuteContext& c) {
+                       c.set_output(0, c.input(0));
+                       ++arrivals;
+                     }}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+// A large value of a GPU goes to `receiver` while the GPU goes on.
+void expect_early_arrival(const std::string& receiver, const std::string& gpu,
+                          const std::string& target) {
+  Graph graph;
+  Output x, late, there;
+  {
+    const DeviceScope on{graph, gpu};
+    x = placeholder(graph, "x", f32, {8, 80});
+    Output early = tanh(matmul(x, constant(graph, waves({80, 3000}, 0.1F))));
+    late = sum(op("TestHeldUp", {early * 2.0F}));
+    const DeviceScope elsewhere{graph, receiver};
+    there = sum(op("TestArrives", {early}));
+  }
+  Session session(graph, {.target = target, .threads = 2});
+  for (int step = 0; step < 6; ++step) {
+    const int64_t before = arrivals;
+    gate().open_when([before] { return arrivals > before; });
+    const Tensor batch = waves({8, 80}, 1.0F + static_cast<float>(step));
+    const auto values = session.run({{x, batch}}, {late, there});
+    ASSERT_FALSE(gate().has_timed_out()) << "in step " << step << " nothing came before";
+    EXPECT_EQ(arrivals, before + 1);
+    EXPECT_NEAR(values[0].item<float>(), 2 * values[1].item<float>(), 1e-2F);
+  }
+}
+
+TEST_F(Overlap, ValuesReachOtherTasksWhileTheGpuGoesOn) {
+  TaskOptions options = InProcessCluster::default_options();
+  options.gpus = true;
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}}, options);
+  expect_early_arrival("/job:ps/task:0/device:CPU:0", "/job:worker/task:0/device:GPU:0",
+                       cluster.target("worker", 0));
+}
+
+TEST_F(Overlap, ValuesReachTheHostWhileTheGpuGoesOn) {
+  expect_early_arrival("/device:CPU:0", "/device:GPU:0", "");
 }
 
 }  // namespace

@@ -208,16 +208,13 @@ class CudaDevice : public Device,
   }
   void copy_to_host(const void* device, void* host, size_t bytes, Done done) override {
     if (bytes == 0) return when_finished(std::move(done));
-    if (pinned_->has(host)) {
-      copy(device, host, bytes, cudaMemcpyDeviceToHost);
-      return when_copied(stream_, std::move(done));
-    }
+    if (pinned_->has(host)) return download(device, host, bytes, std::move(done));
     const Pinned pinned = take_pinned(bytes);
-    copy(device, pinned.get(), bytes, cudaMemcpyDeviceToHost);
-    when_copied(stream_, [pinned, host, bytes, done = std::move(done)](const Status& status) {
-      if (status.is_ok()) std::memcpy(host, pinned.get(), bytes);
-      done(status);
-    });
+    download(device, pinned.get(), bytes,
+             [pinned, host, bytes, done = std::move(done)](const Status& status) {
+               if (status.is_ok()) std::memcpy(host, pinned.get(), bytes);
+               done(status);
+             });
   }
   void copy_within(const void* from, void* to, size_t bytes) override {
     if (bytes > 0 && from != to) copy(from, to, bytes, cudaMemcpyDeviceToDevice);
@@ -294,6 +291,27 @@ class CudaDevice : public Device,
     when_copied(uploads_, std::move(done));
   }
 
+  // Large copies run beside what is enqueued later.
+  void download(const void* device, void* host, size_t bytes, Done done) {
+    constexpr size_t large = 64 << 10;
+    if (bytes < large) {
+      copy(device, host, bytes, cudaMemcpyDeviceToHost);
+      return when_copied(stream_, std::move(done));
+    }
+    const std::lock_guard lock(downloads_mutex_);
+    if (downloads_ == nullptr) downloads_ = take_side_stream();
+    const cudaStream_t downloads = cuda_stream(downloads_->stream());
+    downloads_->follow();
+    try {
+      check_cuda(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, downloads),
+                 "cudaMemcpyAsync");
+      downloads_->when_finished(std::move(done));
+    } catch (...) {
+      (void)cudaStreamSynchronize(downloads);  // as in when_copied()
+      throw;
+    }
+  }
+
   void copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind) {
     check_cuda(cudaMemcpyAsync(to, from, bytes, kind, cuda_stream(stream_)), "cudaMemcpyAsync");
   }
@@ -304,7 +322,9 @@ class CudaDevice : public Device,
   std::shared_ptr<BlockPool> memory_;  // shared with the buffers, which may be the last to go
   std::shared_ptr<BlockPool> pinned_;  // this one, too
   const std::shared_ptr<SideStreams> side_streams_ = std::make_shared<SideStreams>();
-  CompletionThread completions_;  // last: its callbacks use the others
+  std::mutex downloads_mutex_;
+  std::shared_ptr<SideStream> downloads_;  // null: nothing large was copied yet
+  CompletionThread completions_;           // last: its callbacks use the others
 };
 
 }  // namespace

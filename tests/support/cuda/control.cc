@@ -16,6 +16,9 @@ EXPORTED void leat_cuda_on_host_free(void* block) { (void)cudaFree(block); }
 EXPORTED void leat_cuda_on_host_delay_copies_from_host(int milliseconds) {
   cuda_on_host::delay_copies_from_host(milliseconds);
 }
+EXPORTED void leat_cuda_on_host_call_before_copies_to_host(void (*function)()) {
+  cuda_on_host::call_before_copies_to_host(function);
+}
 EXPORTED void leat_cuda_on_host_limit_memory(size_t bytes) { cuda_on_host::limit_memory(bytes); }
 EXPORTED void leat_cuda_on_host_count(CudaCalls* calls) {
   const cuda_on_host::Counts& counts = cuda_on_host::counts();

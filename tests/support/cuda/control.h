@@ -8,6 +8,7 @@
 namespace cuda_on_host {
 void limit_memory(size_t bytes);
 void delay_copies_from_host(int milliseconds);
+void call_before_copies_to_host(void (*function)());
 }  // namespace cuda_on_host
 
 // Calls so far that were not captured.
@@ -31,6 +32,8 @@ void* leat_cuda_on_host_allocate(size_t bytes);
 void leat_cuda_on_host_free(void* block);
 // Copies from the host take so long more from now on.
 void leat_cuda_on_host_delay_copies_from_host(int milliseconds);
+// Copies to the host call this first from now on; null: nothing.
+void leat_cuda_on_host_call_before_copies_to_host(void (*function)());
 // How much memory the device has.
 void leat_cuda_on_host_limit_memory(size_t bytes);
 void leat_cuda_on_host_set_devices(int count);

@@ -86,6 +86,8 @@ int device_of(const void* address) {
 
 std::atomic<int> delay{0};  // ms: shows work that does not wait for a copy
 void delay_copies_from_host(int milliseconds) { delay = milliseconds; }
+std::atomic<void (*)()> before_copies_to_host{nullptr};
+void call_before_copies_to_host(void (*function)()) { before_copies_to_host = function; }
 
 void limit_memory(size_t bytes) {
   const std::lock_guard lock(blocks().mutex);
@@ -139,8 +141,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     return enqueue(stream, [=] { std::memcpy(to, staged->data(), bytes); });
   }
   const bool is_upload = source != Memory::device && target == Memory::device;
+  const bool is_download = source == Memory::device && target != Memory::device;
   const cudaError_t error = enqueue(stream, [=] {
     if (is_upload && has_work_beside(stream_or_default(stream))) ++counts().from_host_beside_work;
+    if (void (*const before)() = before_copies_to_host; is_download && before != nullptr) before();
     if (is_upload && delay > 0) std::this_thread::sleep_for(std::chrono::milliseconds(delay));
     std::memmove(to, from, bytes);
   });
