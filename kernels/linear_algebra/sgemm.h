@@ -17,7 +17,8 @@ class Sgemm {
   enum class Way {
     plain,
     turned_product,  // computes the transposed product in the workspace, then turns it
-    turned_a         // turns `a` in the workspace first
+    turned_a,        // turns `a` in the workspace first
+    turned_b
   };
   static Way way(const MatMul& extents);
 
