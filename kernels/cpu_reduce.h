@@ -167,8 +167,8 @@ struct ReductionLoop {
   using C = Accumulator<R, T>;
   using Run = C (*)(const T*, int64_t);
   using Rows = void (*)(const T*, int64_t, int64_t, int64_t, C*);
-  ReductionPlan plan;
   using Runs = void (*)(const T*, int64_t, int64_t, C*);
+  ReductionPlan plan;
   Run run = nullptr;    // elements to combine are adjacent
   Runs runs = nullptr;  // several such runs, `at_once` of them; may be null
   int at_once = 0;

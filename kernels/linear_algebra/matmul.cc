@@ -42,19 +42,23 @@ void multiply_outer(Stream& stream, const MatMul& mm, const float* a, const floa
   });
 }
 
-// y[j] = sum over k of x[k] matrix[k, j], for a block of columns kept in registers.
+// All ways to compute y[j] = sum over k of x[k] matrix[k, j] add in the order of k, to y[j] if it
+// `adds`: a chunk of columns may go any of them.
+
+// For a block of columns kept in registers.
 template <int width>
 LEAT_INLINE inline void columns(const float* x, const float* matrix, int64_t k, int64_t stride,
                                 bool adds, float* y) {
   float sum[width] = {};
+  if (adds) std::copy_n(y, width, sum);
   for (int64_t i = 0; i < k; ++i) {
     const float* row = matrix + i * stride;
     for (int j = 0; j < width; ++j) sum[j] += x[i] * row[j];
   }
-  for (int j = 0; j < width; ++j) y[j] = adds ? y[j] + sum[j] : sum[j];
+  std::copy_n(sum, width, y);
 }
 
-// y[j] += sum over `rows` rows of x[r] matrix[r, j]
+// For some rows: y[j] += sum over r of x[r] matrix[r, j]
 template <int rows>
 LEAT_INLINE inline void add_rows(const float* x, const float* matrix, int64_t n, int64_t begin,
                                  int64_t end, float* y) {

@@ -75,6 +75,10 @@ TEST(MatMul, EqualsTheSumOfProductsForEveryTypeAndShape) {
 // Few rows or columns: every way of reading the large operand, with ends that fill no vector.
 TEST(MatMul, EqualsTheSumOfProductsForFewRowsAndColumns) {
   for (const auto& [few, many, k] : std::vector<std::array<int64_t, 3>>{{1, 33, 270},
+                                                                        {1, 128, 1100},
+                                                                        {1, 256, 300},
+                                                                        {1, 301, 500},
+                                                                        {1, 1100, 130},
                                                                         {2, 4200, 9},
                                                                         {3, 20, 31},
                                                                         {4, 17, 12},
@@ -98,12 +102,16 @@ TEST(MatMul, EqualsTheSumOfProductsWhereTheTransposedOneIsFaster) {
     expect_product(f32, 66, 130, 1025, threads);
     expect_product(f32, 50, 1024, 380, threads);  // a is turned first
     expect_product(f32, 49, 2048, 761, threads);
+    expect_product(f32, 50, 300, 1024, threads);  // b is, on AMD's processors
   }
 }
 
 // Equal products are equal to the last bit, however threads share the work.
 TEST(MatMul, IsTheSameForAnyNumberOfThreads) {
   for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{6, 4001, 700},
+                                                                   {1, 256, 5000},
+                                                                   {1, 1403, 600},
+                                                                   {50, 300, 1024},
                                                                    {2003, 3, 900},
                                                                    {2003, 13, 500},
                                                                    {16, 1500, 255},
@@ -174,6 +182,9 @@ TEST(MatMul, AddsToWhatTheOutputHolds) {
   expect_sum(f32, 41, 423, 260);  // computes the transposed product first
   expect_sum(f32, 1605, 21, 130);
   expect_sum(f32, 50, 1024, 380);
+  expect_sum(f32, 50, 300, 1024);
+  expect_sum(f32, 1, 256, 700);
+  expect_sum(f32, 1, 1030, 140);
 }
 
 // A node's constant weights, laid out anew once, for batches of several sizes.

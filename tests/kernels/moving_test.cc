@@ -88,6 +88,21 @@ TEST(Transpose, RejectsInvalidPermutations) {
   });
 }
 
+TEST(Where, ListsThePlacesInOrder) {
+  for (const Shape& shape :
+       {Shape{700}, Shape{3, 1100}, Shape{2, 3, 1, 5}, Shape{40, 1}, Shape{0, 3}, Shape{3, 0}}) {
+    Tensor x(f32, shape);
+    std::vector<double> expected;
+    for_each_index(shape, [&](int64_t n, const std::vector<int64_t>& index) {
+      x.data<float>()[n] = n * n % 7 < 3 ? 0.0f : -0.5f;
+      if (x.data<float>()[n] != 0) expected.insert(expected.end(), index.begin(), index.end());
+    });
+    const Tensor places = run_op("Where", {x}).at(0);
+    EXPECT_EQ(places.shape(), (Shape{std::ssize(expected) / shape.rank(), shape.rank()}));
+    EXPECT_EQ(to_doubles(places), expected) << shape;
+  }
+}
+
 TEST(Concatenation, InvertsSplit) {
   const Shape whole = {4, 6, 2};
   const Tensor x = counting(i32, whole);
