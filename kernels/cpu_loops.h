@@ -284,7 +284,8 @@ BoundKernel bind_fold(int count, int64_t elements) {
   if (elements == 0) return {};
   const cpu::RowLoop row = cpu::Row<0, F, T, T, T>::choose();
   BoundKernel kernel = BoundKernel::of([count, elements, row](const Arguments& arguments) {
-    constexpr int64_t tile = 4096;  // keeps the running result in the first-level cache
+    // Two operands and the running result stay in the first-level cache.
+    constexpr int64_t tile = (8 << 10) / sizeof(T);
     const F f;
     T* out = arguments.output<T>();
     arguments.stream->parallel_for(elements, cpu::grain_cost / cpu::cost_of<F>() / count,
