@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 
 #include "core/execution/step_end.h"
 #include "core/execution/thread_pool.h"
@@ -261,21 +260,21 @@ Sgemm::Way Sgemm::way(const MatMul& extents) {
 }
 
 size_t Sgemm::workspace_bytes() const {
-  const auto [m, n, k] = std::tuple(extents_.m, extents_.n, extents_.k);
-  const auto elements = [&]() -> int64_t {
-    switch (way_) {
-      case Way::plain:
-        return 0;
-      case Way::turned_a:
-        return m * k;
-      case Way::turned_b:
-        return n * k;
-      case Way::turned_product:
-        return m * n;
-    }
-    return 0;
-  };
-  return static_cast<size_t>(elements()) * sizeof(float);
+  int64_t elements = 0;
+  switch (way_) {
+    case Way::plain:
+      break;
+    case Way::turned_a:
+      elements = extents_.m * extents_.k;
+      break;
+    case Way::turned_b:
+      elements = extents_.n * extents_.k;
+      break;
+    case Way::turned_product:
+      elements = extents_.m * extents_.n;
+      break;
+  }
+  return static_cast<size_t>(elements) * sizeof(float);
 }
 
 void Sgemm::run(Stream& stream, const float* a, const float* b, float* product,
