@@ -125,56 +125,13 @@ void multiply(const MatMul& mm, Stream& stream, const float* a, const float* b, 
 
 // ---- The product, turned
 
-using Four [[gnu::vector_size(16)]] = float;
-using FourAnywhere [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = float;
-
-Four load(const float* from) { return *reinterpret_cast<const FourAnywhere*>(from); }
-
-void add(float* to, const Four& values) {
-  FourAnywhere& at = *reinterpret_cast<FourAnywhere*>(to);
-  at = at + values;
-}
-
-// 4 by 4 elements of product[i, j] += turned[j, i].
-void add_square(const MatMul& mm, const float* turned, int64_t i, int64_t j, float* product) {
-  const float* from = turned + j * mm.m + i;
-  const Four a = load(from), b = load(from + mm.m), c = load(from + 2 * mm.m),
-             d = load(from + 3 * mm.m);
-  const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
-             cd = __builtin_shufflevector(c, d, 0, 4, 1, 5),
-             ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7),
-             cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  float* to = product + i * mm.n + j;
-  add(to, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
-  add(to + mm.n, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
-  add(to + 2 * mm.n, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
-  add(to + 3 * mm.n, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
-}
-
 constexpr int64_t line = 16;  // floats: cache lines of the transposed product are read once
 
 // Rows [begin, end) of the product, at most a line of the transposed one.
 void turn(const MatMul& mm, const float* turned, int64_t begin, int64_t end, float* product) {
   StepEnd::pace(line * mm.n);
-  if (!mm.adds) {
-    return turn_squares(reinterpret_cast<const uint32_t*>(turned) + begin, mm.m,
-                        reinterpret_cast<uint32_t*>(product) + begin * mm.n, mm.n, mm.n,
-                        end - begin);
-  }
-  const int64_t squares = end - (end - begin) % 4;
-  int64_t j = 0;
-  for (; j + 4 <= mm.n; j += 4) {
-    for (int64_t i = begin; i < squares; i += 4) add_square(mm, turned, i, j, product);
-  }
-  const auto add_one = [&](int64_t i, int64_t at) {
-    product[i * mm.n + at] += turned[at * mm.m + i];
-  };
-  for (int64_t i = squares; i < end; ++i) {
-    for (int64_t at = 0; at < j; ++at) add_one(i, at);
-  }
-  for (; j < mm.n; ++j) {
-    for (int64_t i = begin; i < end; ++i) add_one(i, j);
-  }
+  const auto into_product = mm.adds ? add_turned_squares : turn_squares<float>;
+  into_product(turned + begin, mm.m, product + begin * mm.n, mm.n, mm.n, end - begin);
 }
 
 // The least k from which a turned product is faster, for a product whose smaller extent is at most

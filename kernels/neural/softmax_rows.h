@@ -27,15 +27,15 @@ inline int64_t softmax_rows_per_chunk(int64_t columns) {
 // long rows they are several vectors wide: a maximum waits for the one before.
 inline constexpr int lanes = 16, long_row_lanes = 64;
 
-template <int lanes, class C, class T>
+template <int width, class C, class T>
 LEAT_INLINE inline C max_in_lanes(const T* x, int64_t n) {
-  C part[lanes];
-  for (int l = 0; l < lanes; ++l) part[l] = C(x[l]);
-  int64_t i = lanes;
-  for (; i + lanes <= n; i += lanes) {
-    for (int l = 0; l < lanes; ++l) part[l] = part[l] < C(x[i + l]) ? C(x[i + l]) : part[l];
+  C part[width];
+  for (int l = 0; l < width; ++l) part[l] = C(x[l]);
+  int64_t i = width;
+  for (; i + width <= n; i += width) {
+    for (int l = 0; l < width; ++l) part[l] = part[l] < C(x[i + l]) ? C(x[i + l]) : part[l];
   }
-  fold_halves<lanes>(part, [](C x, C y) LEAT_INLINE { return x < y ? y : x; });
+  fold_halves<width>(part, [](C x, C y) LEAT_INLINE { return x < y ? y : x; });
   C best = part[0];
   for (; i < n; ++i) best = best < C(x[i]) ? C(x[i]) : best;
   return best;

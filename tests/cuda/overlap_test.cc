@@ -40,7 +40,7 @@ class Gate {
     const auto deadline = std::chrono::steady_clock::now() + 10s;
     while (!has_timed_out_ && !is_open_()) {
       if (std::chrono::steady_clock::now() > deadline) has_timed_out_ = true;
-      std::this_thread::sleep_for(100us);
+      std::this_thread::sleep_for(100us);  // nobody announces what it asks for
     }
   }
 
