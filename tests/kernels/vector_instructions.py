@@ -7,6 +7,7 @@ A loop that computes with scalar instructions alone is as right as one with vect
 shows that a flag of the compiler, or a branch in a functor, has cost it its vectors. LIBRARY is libleat.so, as g++ makes it
 for x86-64. Prints the loops that are scalar; the exit status is 1 if there is one that is not in SCALAR.
 """
+import argparse
 import re
 import subprocess
 import sys
@@ -18,7 +19,10 @@ ARITHMETIC = re.compile(r"\tv?(add|sub|mul|div|sqrt|min|max|rndscale|round|fn?m(
 
 
 def main():
-    library, objdump = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "objdump"
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("library")
+    ap.add_argument("objdump", nargs="?", default="objdump")
+    a = ap.parse_args()
     loops, scalar, name = 0, [], None
     is_vector = is_scalar = False
 
@@ -26,7 +30,7 @@ def main():
         if name is not None and is_scalar and not is_vector:
             scalar.append(name)
 
-    listing = subprocess.Popen([objdump, "--disassemble", "--demangle", "--no-show-raw-insn", library],
+    listing = subprocess.Popen([a.objdump, "--disassemble", "--demangle", "--no-show-raw-insn", a.library],
                                stdout=subprocess.PIPE, text=True)
     for line in listing.stdout:
         if line.endswith(">:\n"):
@@ -42,7 +46,7 @@ def main():
             is_scalar = is_scalar or ARITHMETIC.search(line) is not None
     end()
     if listing.wait() != 0 or loops < 500:
-        sys.exit(f"{objdump} lists {loops} elementwise loops of floats in {library}, not some thousand: is it another library?")
+        sys.exit(f"{a.objdump} lists {loops} elementwise loops of floats in {a.library}, not some thousand: is it another library?")
     unknown = [loop for loop in scalar if not SCALAR.search(loop)]
     for loop in unknown:
         print("scalar:", loop)
