@@ -3,6 +3,7 @@
 // result); or by carry-less products, 64 bytes at a time, where the CPU has them.
 #include "core/crc32c.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -111,23 +112,47 @@ LEAT_WIDE __m512i moved(__m512i lanes) {
 
 LEAT_WIDE __m512i lanes_at(const unsigned char* data) { return _mm512_loadu_si512(data); }
 
-LEAT_WIDE uint32_t by_products(const unsigned char* data, size_t bytes, uint32_t crc) {
-  if (bytes < 512) return by_instruction(data, bytes, crc);
+// The bytes from `data` on; stored at `to`, too, unless it is null. What is stored is what counts:
+// each byte is loaded once.
+template <bool stores>
+LEAT_WIDE uint32_t fold(const unsigned char* data, size_t bytes, uint32_t crc, unsigned char* to) {
+  const auto rest_of = [&](uint32_t before) {
+    if constexpr (stores) {
+      std::memcpy(to, data, bytes);
+      return by_instruction(to, bytes, before);
+    }
+    return by_instruction(data, bytes, before);
+  };
+  if (bytes < 512) return rest_of(crc);
+  const auto next = [&](int i) LEAT_WIDE {
+    const __m512i lanes = lanes_at(data + 64 * i);
+    if constexpr (stores) _mm512_storeu_si512(to + 64 * i, lanes);
+    return lanes;
+  };
+  const auto advance = [&] {
+    data += 256;
+    bytes -= 256;
+    if constexpr (stores) to += 256;
+  };
   __m512i sums[4];
-  for (int i = 0; i < 4; ++i) sums[i] = lanes_at(data + 64 * i);
+  for (int i = 0; i < 4; ++i) sums[i] = next(i);
   sums[0] =
       _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc))));
-  for (data += 256, bytes -= 256; bytes >= 256; data += 256, bytes -= 256) {
+  for (advance(); bytes >= 256; advance()) {
     for (int i = 0; i < 4; ++i) {
       // The CPU by itself does not fetch beyond a page: a third more out of memory.
       _mm_prefetch(reinterpret_cast<const char*>(data) + 4096 + 64 * i, _MM_HINT_T0);
-      sums[i] = _mm512_xor_si512(moved<256>(sums[i]), lanes_at(data + 64 * i));
+      sums[i] = _mm512_xor_si512(moved<256>(sums[i]), next(i));
     }
   }
   for (int i = 1; i < 4; ++i) sums[i] = _mm512_xor_si512(sums[i], moved<64>(sums[i - 1]));
-  unsigned char rest[64];  // stands for all that came before
-  _mm512_storeu_si512(rest, sums[3]);
-  return by_instruction(data, bytes, by_instruction(rest, sizeof rest, 0));
+  unsigned char before[64];  // stands for all that came before
+  _mm512_storeu_si512(before, sums[3]);
+  return rest_of(by_instruction(before, sizeof before, 0));
+}
+
+uint32_t by_products(const unsigned char* data, size_t bytes, uint32_t crc) {
+  return fold<false>(data, bytes, crc, nullptr);
 }
 
 #undef LEAT_WIDE
@@ -154,6 +179,22 @@ std::vector<Crc32cWay> supported() { return {by_tables}; }
 const std::vector<Crc32cWay>& ways_to_crc32c() {
   static const std::vector<Crc32cWay> out = supported();
   return out;
+}
+
+uint32_t copy_with_crc32c(void* to, const void* from, size_t bytes, uint32_t before) {
+  auto* into = static_cast<unsigned char*>(to);
+  const auto* data = static_cast<const unsigned char*>(from);
+#if defined(__x86_64__)
+  static const bool is_one_pass = ways_to_crc32c().front() == by_products;
+  if (is_one_pass) return ~fold<true>(data, bytes, ~before, into);
+#endif
+  constexpr size_t at_once = 16 << 10;  // it stays in the first cache
+  for (size_t size; bytes > 0; data += size, into += size, bytes -= size) {
+    size = std::min(bytes, at_once);
+    std::memcpy(into, data, size);
+    before = crc32c(into, size, before);
+  }
+  return before;
 }
 
 uint32_t crc32c(const void* data, size_t bytes, uint32_t before) {

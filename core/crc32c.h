@@ -11,6 +11,10 @@ namespace leat {
 // speed where the CPU has instructions for it, at 1-2 GB/s elsewhere.
 uint32_t crc32c(const void* data, size_t bytes, uint32_t before = 0);
 
+// Copies the bytes and returns crc32c() of the copy, whoever writes to `from` meanwhile. The two do
+// not overlap.
+uint32_t copy_with_crc32c(void* to, const void* from, size_t bytes, uint32_t before = 0);
+
 // The implementations that this CPU can run, fastest first, for tests. They do not invert the bits
 // before and after.
 using Crc32cWay = uint32_t (*)(const unsigned char* data, size_t bytes, uint32_t before);

@@ -60,7 +60,8 @@ OWNED = {  # one .cc file each
 # Files are opened in two places; what does it on their behalf says which files may be reached.
 FILE_FOLDERS = {"core", "graph", "kernels", "runtime"}
 FILE_OWNERS = {"core/file_roots.cc", "graph/formats/file.cc"}
-FIXED_FILES = {f"core/memory/{name}.cc" for name in ("control_groups", "host_memory", "memory_limit")}  # of /proc and /sys
+FIXED_FILES = {f"core/memory/{name}.cc" for name in
+               ("control_groups", "host_memory", "memory_limit", "shared_region")}  # of /proc and /sys
 OPENS = re.compile(
     r"\b(f|fre|fd|p)open\s*\(|\b[io]?fstream\b|(?<![\w>])::(open|openat|openat2|creat|rename|renameat|link|linkat|symlink|unlink"
     r"|unlinkat|mkdir|mkdirat|rmdir|remove|truncate|access|stat|lstat|chmod)\s*\(|\bstd::filesystem\b|\bmk[ds]temp\s*\("

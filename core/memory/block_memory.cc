@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/memory/promised_memory.h"
+#include "core/memory/shared_region.h"
 
 namespace leat {
 namespace {
@@ -15,7 +16,7 @@ constexpr size_t page = 4096;
 constexpr size_t huge_page = size_t{2} << 20;
 constexpr uint64_t takes_per_trim = 1'024;
 
-void* map(size_t bytes, int flags = 0) {
+void* map_pages(size_t bytes, int flags = 0) {
   void* data =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   return data == MAP_FAILED ? nullptr : data;
@@ -23,7 +24,7 @@ void* map(size_t bytes, int flags = 0) {
 
 // Starts at a huge page, and asks for huge pages.
 void* map_huge(size_t bytes) {
-  auto* data = static_cast<char*>(map(bytes + huge_page));
+  auto* data = static_cast<char*>(map_pages(bytes + huge_page));
   if (data == nullptr) return nullptr;
   const size_t before = -reinterpret_cast<uintptr_t>(data) % huge_page;
   if (before > 0) munmap(data, before);
@@ -32,16 +33,28 @@ void* map_huge(size_t bytes) {
   return data + before;
 }
 
+bool is_shared(const void* data) {
+  const SharedRegion* const region = SharedRegion::process();
+  return region != nullptr && region->place_of(data, 1).has_value();
+}
+
 void unmap(void* data, size_t bytes) {
   PromisedMemory::process().remove(data);
-  munmap(data, bytes);
+  if (is_shared(data)) {
+    SharedRegion::process()->give(data, bytes);
+  } else {
+    munmap(data, bytes);
+  }
 }
 
 }  // namespace
 
 BlockMemory& BlockMemory::process() {
-  static auto* const memory =
-      new BlockMemory(size_t{8} << 20);  // never destroyed: buffers may outlive all else
+  static auto* const memory = [] {
+    auto* made = new BlockMemory(size_t{8} << 20);
+    made->is_of_process_ = true;
+    return made;
+  }();  // never destroyed: buffers may outlive all else
   return *memory;
 }
 
@@ -71,7 +84,7 @@ void* BlockMemory::take(size_t bytes) {
       return data;
     }
   }
-  void* const data = size >= 2 * huge_page ? map_huge(size) : map(size);
+  void* const data = map(size, false);
   if (data == nullptr) return nullptr;
   PromisedMemory::process().add(data, size);
   std::lock_guard lock(mutex_);
@@ -82,11 +95,24 @@ void* BlockMemory::take(size_t bytes) {
   return data;
 }
 
+// `is_for_later`: its pages come at once.
+void* BlockMemory::map(size_t size, bool is_for_later) const {
+  const bool is_huge = size >= 2 * huge_page;
+  if (SharedRegion* const region = SharedRegion::process(); is_of_process_ && region != nullptr) {
+    if (void* const data = region->take(size, is_huge ? huge_page : page); data != nullptr) {
+      if (is_for_later) madvise(data, size, MADV_POPULATE_WRITE);
+      return data;
+    }
+  }
+  if (is_huge) return map_huge(size);
+  return map_pages(size, is_for_later ? MAP_POPULATE : 0);
+}
+
 // Half as many as there are of the size. With the lock held.
 void BlockMemory::add_spares(size_t size) {
   Size& all = sizes_[size];
   for (size_t spares = all.blocks / 2; spares > 0 && counts_.bytes + size <= reserve_; --spares) {
-    void* const data = map(size, MAP_POPULATE);
+    void* const data = map(size, true);
     if (data == nullptr) return;
     all.free.push_back({data, trims_});
     ++all.blocks;
@@ -102,7 +128,9 @@ void BlockMemory::give(void* data, size_t bytes) {
   {
     std::lock_guard lock(mutex_);
     Size& all = sizes_[size];
-    if (counts_.kept_bytes + size <= keep_at_most) {
+    // What is older than the region goes, so that the region comes into use.
+    const bool is_old = is_of_process_ && SharedRegion::process() != nullptr && !is_shared(data);
+    if (!is_old && counts_.kept_bytes + size <= keep_at_most) {
       all.free.push_back({data, trims_});
       ++counts_.kept_blocks;
       counts_.kept_bytes += size;

@@ -26,7 +26,8 @@ class BlockMemory {
   BlockMemory(const BlockMemory&) = delete;
 
   // The instance of this process, with a reserve of 8 MB: enough to keep what a small model takes
-  // in every step. Lives as long as the process.
+  // in every step. Its blocks lie in SharedRegion::process(), if there is one. Lives as long as the
+  // process.
   static BlockMemory& process();
 
   // At least `bytes` (in [least, most]), uninitialised, page-aligned; from 4 MB on aligned to a
@@ -53,11 +54,13 @@ class BlockMemory {
     std::vector<Free> free;  // longest free first
     size_t blocks = 0;       // mapped
   };
+  void* map(size_t size, bool is_for_later) const;
   void add_spares(size_t size);
   void trim_locked();
   static size_t rounded(size_t bytes);
 
   const size_t reserve_;
+  bool is_of_process_ = false;
   mutable std::mutex mutex_;
   std::map<size_t, Size> sizes_;
   uint64_t trims_ = 0, taken_ = 0;

@@ -18,6 +18,17 @@ HostSharing::HostSharing(std::string who) : who_(std::move(who)) {
   }
 }
 
+void HostSharing::open_region(const std::string& who) {
+  try {
+    SharedRegion::open();
+  } catch (const Error& error) {
+    std::cerr << concat("leat: ", who,
+                        " copies large tensors for other tasks of this host: ", error.message(),
+                        "\n")
+              << std::flush;
+  }
+}
+
 std::string HostSharing::offer() const { return is_off_ ? "" : listener_->offer(); }
 
 HostSharing::HandedOver HostSharing::hand_over(const std::string& offer, const std::string& peer) {

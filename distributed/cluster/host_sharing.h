@@ -18,6 +18,10 @@ class HostSharing {
   // `who`: this task, or client, for messages.
   explicit HostSharing(std::string who);
 
+  // Lets the peers read this process's large tensors where they lie. If that fails, they are copied
+  // once more, and the process logs the reason.
+  static void open_region(const std::string& who);
+
   // For a hello; "" if this task cannot share memory.
   std::string offer() const;
 

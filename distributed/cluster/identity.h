@@ -11,7 +11,7 @@
 namespace leat {
 
 // The version of the streams between tasks. Tasks with different versions refuse each other.
-inline constexpr uint32_t protocol_version = 7;
+inline constexpr uint32_t protocol_version = 8;
 
 // A task of a cluster, as one process. Two processes started for the same task differ in their
 // incarnation.

@@ -49,7 +49,10 @@ void Membership::State::start(const ClusterSpec& spec, std::shared_ptr<Membershi
   check(!is_started_, "membership of ", self.task, " was started twice");
   check(spec.contains(self.task), self.task, " is not in the cluster spec: ", spec.to_json());
   listener_ = std::move(to);
-  if (spec.shares_memory()) sharing_.emplace(concat(self.task));
+  if (spec.shares_memory()) {
+    sharing_.emplace(concat(self.task));
+    HostSharing::open_region(concat(self.task));
+  }
   for (const TaskName& task : spec.tasks()) {
     if (task == self.task) continue;
     auto peer = std::make_unique<Peer>();

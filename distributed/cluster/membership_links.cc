@@ -344,7 +344,7 @@ void Membership::State::answer_came(const std::shared_ptr<Link>& link, const Hel
 void Membership::State::share_memory(const std::shared_ptr<Link>& link,
                                      std::unique_ptr<HostLink> memory) {
   const bool is_shared = memory != nullptr;
-  if (is_shared) link->stream->switch_to(std::move(memory), sharing_->poller());
+  if (is_shared) link->stream->switch_to(std::move(memory), sharing_->poller(), Lending::allowed);
   std::lock_guard lock(mutex_);
   link->peer->shares_memory = is_shared;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,9 @@ struct ByteSlice {
   const void* data = nullptr;
   size_t size = 0;
   std::shared_ptr<const void> owner;
+  // They do not travel: the peer reads them where they lie (RpcStream::place_of). `owner` stays
+  // until it has.
+  bool is_lent = false;
 
   ByteSlice() = default;
   ByteSlice(const void* data, size_t size, std::shared_ptr<const void> owner)
@@ -35,7 +39,7 @@ using Slices = std::vector<ByteSlice>;
 
 inline uint64_t bytes_of(const Slices& slices) {
   uint64_t bytes = 0;
-  for (const ByteSlice& slice : slices) bytes += slice.size;
+  for (const ByteSlice& slice : slices) bytes += slice.is_lent ? 0 : slice.size;
   return bytes;
 }
 
@@ -122,8 +126,17 @@ class RpcStream {
   // Queues the bytes and returns. Slices queued while an earlier write is under way travel together
   // in one message. After the end, slices are dropped.
   virtual void write(Slices slices) = 0;
-  // Bytes written here that the transport has not taken over yet.
+  // Bytes written here that the transport has not taken over yet, and lent ones that the peer may
+  // still read.
   virtual size_t queued_bytes() const = 0;
+  // Where the bytes lie in memory of ours that the peer can read; none if it cannot. They may be
+  // lent: a message says where they are, and holds them in a slice.
+  virtual std::optional<uint64_t> place_of(const void* /*data*/, size_t /*bytes*/) const {
+    return {};
+  }
+  // What a peer has lent, while on_message runs with the message that says so; null if there is
+  // nothing at that place. The peer may change it meanwhile: copy it before you check it.
+  virtual const char* lent(uint64_t /*place*/, size_t /*bytes*/) { return nullptr; }
   // Sends queued data, then ends the stream; both sides see OK.
   virtual void close() = 0;
   // Ends the stream now; queued data is dropped.

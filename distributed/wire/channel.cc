@@ -15,6 +15,8 @@ namespace {
 
 constexpr uint64_t least_cost = sizeof(FrameHeader);  // even an empty tensor costs something
 constexpr size_t copied_below = 2048;  // a payload that is cheaper to copy than to pin
+// Smaller tensors go through the ring: the signal that a lent one is read costs more.
+constexpr uint64_t lent_from = uint64_t{128} << 10;
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -168,6 +170,19 @@ size_t Channel::push_frame(FrameHeader header, const Shape& shape, const char* d
                            const std::shared_ptr<const void>& owner, Slices& out) {
   header.sequence = sequence_++;
   header.incarnation = options_.incarnation;
+  if (header.kind == FrameKind::tensor && header.total >= lent_from && header.payload > 0 &&
+      (header.flags & FrameHeader::remembered) == 0) {
+    if (const std::optional<uint64_t> place = stream_->place_of(data, header.payload)) {
+      header.flags |= FrameHeader::lent;
+      header.payload_checksum = crc32c(data, header.payload, crc32c(&*place, sizeof(uint64_t)));
+      std::string bytes = encode(header, shape, sizeof(uint64_t));
+      bytes.append(reinterpret_cast<const char*>(&*place), sizeof(uint64_t));
+      const size_t size = bytes.size() + header.payload;
+      out.emplace_back(std::move(bytes));
+      out.emplace_back(data, header.payload, owner).is_lent = true;
+      return size;
+    }
+  }
   if ((header.flags & FrameHeader::remembered) == 0)  // use_known_lists() has summed it
     header.payload_checksum = crc32c(data, header.payload);
   const bool is_copied = header.payload < copied_below;
@@ -290,7 +305,7 @@ void Channel::receive(const Bytes& message) {
   last_heard_ = now_ns();
   received_ += message.size();
   try {
-    FrameReader reader(message);
+    FrameReader reader(message, stream_.get());
     while (reader.left() > 0 && !is_broken_) receive_frame(reader);
   } catch (const std::exception&) {
     complain(status_of_current_exception());
@@ -418,12 +433,13 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
       (header.offset > header.total || header.payload > header.total - header.offset)) {
     fail(Code::data_loss, "a piece of a tensor ends beyond the end of the tensor");
   }
+  if ((header.flags & FrameHeader::lent) != 0) received_ += header.payload;
   const uint64_t cost = cost_of(is_known ? bytes_of_list(header, shape) : header.payload);
   const auto key = std::pair(header.step, header.edge);
   const StepPhase phase = events_.phase_of(header.step);
   const auto dropped = [&] {
     if (is_remembered) received_lists_.add(0, nullptr);
-    reader.skip(header.payload);
+    reader.skip(header.following());
     give_back(cost);
   };
   auto found = incoming_.find(key);

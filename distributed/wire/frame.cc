@@ -13,8 +13,6 @@ static_assert(std::endian::native == std::endian::little,
 
 namespace {
 
-constexpr size_t summed_at_once = 16 << 10;  // fits the first cache, with its copy
-
 uint32_t checksum_of(FrameHeader header, const int64_t* extents) {
   header.checksum = 0;
   return crc32c(extents, header.extents() * sizeof(int64_t), crc32c(&header, sizeof header));
@@ -52,19 +50,27 @@ void FrameReader::skip(size_t bytes) {
   bytes_.take(bytes, [](std::string_view) {});
 }
 
-// Piece by piece, so that the bytes are in the cache when they are copied.
+// What a peer has lent may change meanwhile: its copy is what counts.
 bool FrameReader::read_payload(const FrameHeader& header, void* into) {
   auto* to = static_cast<char*>(into);
   uint32_t checksum = 0;
-  need(header.payload);
-  bytes_.take(header.payload, [&](std::string_view piece) {
-    for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), summed_at_once))) {
-      const size_t size = std::min(piece.size(), summed_at_once);
-      checksum = crc32c(piece.data(), size, checksum);
-      std::memcpy(to, piece.data(), size);
-      to += size;
+  if ((header.flags & FrameHeader::lent) != 0) {
+    uint64_t place;
+    read(&place, sizeof place);
+    checksum = crc32c(&place, sizeof place);
+    const char* const data = stream_ != nullptr ? stream_->lent(place, header.payload) : nullptr;
+    if (data == nullptr) {
+      fail(Code::data_loss, "a frame of ", header.payload, " bytes names the place ", place,
+           ", where the peer lends nothing");
     }
-  });
+    checksum = copy_with_crc32c(to, data, header.payload, checksum);
+  } else {
+    need(header.payload);
+    bytes_.take(header.payload, [&](std::string_view piece) {
+      checksum = copy_with_crc32c(to, piece.data(), piece.size(), checksum);
+      to += piece.size();
+    });
+  }
   return checksum == header.payload_checksum;
 }
 
@@ -85,8 +91,10 @@ FrameHeader FrameReader::header() {
   if (header.kind < FrameKind::hello || header.kind > FrameKind::ask) {
     fail(Code::data_loss, "a frame of unknown kind ", static_cast<int>(header.kind));
   }
-  if (header.payload > left()) {
-    fail(Code::data_loss, "a frame announces ", header.payload, " bytes, but only ", left(),
+  if ((header.flags & FrameHeader::lent) != 0 && header.kind != FrameKind::tensor)
+    fail(Code::data_loss, "a frame of kind ", static_cast<int>(header.kind), " is lent");
+  if (header.following() > left()) {
+    fail(Code::data_loss, "a frame announces ", header.following(), " bytes, but only ", left(),
          " are left");
   }
   return header;

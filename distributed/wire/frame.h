@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "distributed/grpc/rpc.h"
 #include "distributed/wire/bytes_reader.h"
 
 namespace leat {
@@ -41,7 +42,7 @@ struct FrameHeader {
   DType dtype = DType::invalid;  // invalid: a control edge, or no tensor
   uint8_t rank = 0;
   uint32_t sequence = 0;  // counts frames per direction, to detect lost or doubled ones
-  uint32_t payload = 0;   // bytes after the header and the extents
+  uint32_t payload = 0;   // bytes after the header and the extents; of lent ones, those lent
   int64_t step = 0;
   int64_t edge = 0;
   uint64_t total = 0;             // bytes of the whole tensor
@@ -58,8 +59,13 @@ struct FrameHeader {
   static constexpr uint8_t remembered = 8;
   // Of a tensor: its elements are the list with the number `total`; no payload.
   static constexpr uint8_t known = 16;
+  // Of a tensor: the payload lies in the sender's memory (RpcStream::lent). Its place follows, in 8
+  // bytes, which the payload's checksum counts before the payload.
+  static constexpr uint8_t lent = 32;
 
   size_t extents() const { return offset == 0 ? rank : 0; }
+  // Bytes that follow the extents.
+  size_t following() const { return (flags & lent) != 0 ? sizeof(uint64_t) : payload; }
   bool is_greeting() const { return kind <= FrameKind::refusal; }
 };
 static_assert(sizeof(FrameHeader) == 64);
@@ -72,24 +78,28 @@ std::string encode(FrameHeader header, const Shape& shape, std::string_view payl
 // Reads a message from front to back. Reading beyond its end is DATA_LOSS.
 class FrameReader {
  public:
-  explicit FrameReader(const Bytes& message) : bytes_(message) {}
+  // `stream`: on which it came; where its peer lends.
+  explicit FrameReader(const Bytes& message, RpcStream* stream = nullptr)
+      : bytes_(message), stream_(stream) {}
 
   size_t left() const { return bytes_.left(); }
   void read(void* into, size_t bytes);
   void skip(size_t bytes);
-  // Header and extents. DATA_LOSS unless magic, checksum, kind and rank are right and the payload
+  // Header and extents. DATA_LOSS unless magic, checksum, kind and rank are right and what follows
   // is there.
   FrameHeader header();
   // The extents of the last header. DATA_LOSS if one is negative or the number of elements
   // overflows.
   Shape shape() const;
-  // The payload of `header`. False if its checksum does not match.
+  // The payload of `header`. False if its checksum does not match. DATA_LOSS if it is lent and not
+  // there.
   bool read_payload(const FrameHeader& header, void* into);
 
  private:
   void need(size_t bytes) const;
 
   BytesReader bytes_;
+  RpcStream* stream_;
   std::array<int64_t, Shape::max_rank> extents_{};  // of the last header
   size_t rank_ = 0;
 };

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <span>
+#include <vector>
 
 #include "distributed/random_id.h"
 
@@ -55,51 +57,52 @@ bool is_same_user(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-// A message of the id, with room for three descriptors beside it.
-struct LinkMessage {
+// A message of a number, with room for descriptors beside it.
+struct HostMessage {
+  static constexpr size_t most = 3;
   msghdr header{};
 
-  explicit LinkMessage(uint64_t& id) : data_{.iov_base = &id, .iov_len = sizeof id} {
+  explicit HostMessage(uint64_t& number) : data_{.iov_base = &number, .iov_len = sizeof number} {
     header.msg_iov = &data_;
     header.msg_iovlen = 1;
     header.msg_control = descriptors_;
     header.msg_controllen = sizeof descriptors_;
   }
-  LinkMessage(const LinkMessage&) = delete;
+  HostMessage(const HostMessage&) = delete;
 
  private:
   iovec data_;
-  alignas(cmsghdr) char descriptors_[CMSG_SPACE(3 * sizeof(int))] = {};
+  alignas(cmsghdr) char descriptors_[CMSG_SPACE(most * sizeof(int))] = {};
 };
 
-void send_link(int socket, const HostLink& link, uint64_t id) {
-  // As the peer sees them: its signals are those to it.
-  const std::array<int, 3> fds = {link.memory().get(), link.to_us().get(), link.to_peer().get()};
-  LinkMessage message(id);
-  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fds);
-  std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
-  if (sendmsg(socket, &message.header, MSG_NOSIGNAL) != sizeof id) {
-    const bool is_ending = errno == EPIPE || errno == ECONNRESET;
-    fail(is_ending ? Code::aborted : Code::unavailable,
-         "cannot send it shared memory: ", std::strerror(errno));
+// False, with errno, if it cannot be sent.
+bool send_message(int socket, uint64_t number, std::span<const int> fds) {
+  HostMessage message(number);
+  if (fds.empty()) {
+    message.header.msg_controllen = 0;
+  } else {
+    message.header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* header = CMSG_FIRSTHDR(&message.header);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
   }
+  return sendmsg(socket, &message.header, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof number;
 }
 
-struct ReceivedLink {
-  uint64_t id = 0;
-  std::array<Fd, 3> fds;
+struct ReceivedMessage {
+  uint64_t number = 0;
+  std::vector<Fd> fds;
 };
 
-// None if what has come is no link.
-std::optional<ReceivedLink> receive_link(int socket) {
-  ReceivedLink out;
-  LinkMessage message(out.id);
+// None if there is no message, or if it is none of ours.
+std::optional<ReceivedMessage> receive_message(int socket) {
+  ReceivedMessage out;
+  HostMessage message(out.number);
+  errno = 0;
   const ssize_t size = recvmsg(socket, &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (size < 0) return std::nullopt;
-  size_t count = 0;
   for (cmsghdr* at = CMSG_FIRSTHDR(&message.header); at != nullptr;
        at = CMSG_NXTHDR(&message.header, at)) {
     if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS) continue;
@@ -107,12 +110,20 @@ std::optional<ReceivedLink> receive_link(int socket) {
     for (size_t i = 0; i < fds; ++i) {
       int fd;
       std::memcpy(&fd, CMSG_DATA(at) + i * sizeof fd, sizeof fd);
-      Fd owned(fd);
-      if (count < out.fds.size()) out.fds[count++] = std::move(owned);
+      out.fds.emplace_back(fd);
     }
   }
-  if (size != sizeof out.id || count != out.fds.size()) return std::nullopt;
+  if (size != sizeof out.number) return std::nullopt;
   return out;
+}
+
+void send_link(int socket, const HostLink& link, uint64_t id) {
+  // As the peer sees them: its signals are those to it.
+  const std::array<int, 3> fds = {link.memory().get(), link.to_us().get(), link.to_peer().get()};
+  if (send_message(socket, id, fds)) return;
+  const bool is_ending = errno == EPIPE || errno == ECONNRESET;
+  fail(is_ending ? Code::aborted : Code::unavailable,
+       "cannot send it shared memory: ", std::strerror(errno));
 }
 
 }  // namespace
@@ -167,6 +178,28 @@ void HostLink::signal_self() const {
   [[maybe_unused]] const ssize_t written = ::write(to_us_.get(), &one, sizeof one);
 }
 
+void HostLink::lend(const SharedRegion* region) {
+  if (!socket_) return;
+  // The number says nothing. Without a region the peer learns that there is none.
+  const int fd = region != nullptr ? region->descriptor().get() : -1;
+  if (!send_message(socket_.get(), 0, {&fd, region != nullptr ? 1u : 0u})) return;
+  awaits_region_ = true;
+  signal_peer();
+}
+
+void HostLink::receive_region() {
+  if (!awaits_region_) return;
+  const std::optional<ReceivedMessage> got = receive_message(socket_.get());
+  if (!got && (errno == EAGAIN || errno == EINTR)) return;
+  awaits_region_ = false;
+  if (!got || got->fds.size() != 1) return;
+  try {
+    peer_region_ = std::make_unique<PeerRegion>(got->fds[0]);
+    reader_->allow_lending();
+  } catch (const Error&) {  // then all goes through the ring
+  }
+}
+
 // ---- HostLinkListener ----
 
 HostLinkListener::HostLinkListener() {
@@ -192,18 +225,19 @@ std::unique_ptr<HostLink> HostLinkListener::take(uint64_t id) {
 // A peer sends its link before it says so: what has not come with its connection never will.
 void HostLinkListener::accept_all() {
   for (;;) {
-    const Fd peer(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Fd peer(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!peer) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return;
     }
     if (!is_same_user(peer.get())) continue;
-    std::optional<ReceivedLink> got = receive_link(peer.get());
-    if (!got || arrived_.size() == most_arrived) continue;
+    std::optional<ReceivedMessage> got = receive_message(peer.get());
+    if (!got || got->fds.size() != 3 || arrived_.size() == most_arrived) continue;
     try {
       auto& fds = got->fds;
-      arrived_.emplace(got->id,
-                       HostLink::adopt(std::move(fds[0]), std::move(fds[1]), std::move(fds[2])));
+      auto link = HostLink::adopt(std::move(fds[0]), std::move(fds[1]), std::move(fds[2]));
+      link->keep_socket(std::move(peer));
+      arrived_.emplace(got->number, std::move(link));
     } catch (const Error&) {  // whoever asks for it learns that it is not there
     }
   }
@@ -217,7 +251,7 @@ std::pair<std::unique_ptr<HostLink>, uint64_t> hand_over_link(const std::string&
   check(is_of_this_host(offer), "an offer of shared memory that is not of this host");
   const auto [address, size] = address_of(std::string_view(offer).substr(host_id().size() + 1));
   // Does not wait: the kernel connects at once, or the listener's queue is full.
-  const Fd peer(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Fd peer(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!peer || connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
     fail(Code::unavailable, "its socket on this host cannot be reached (", std::strerror(errno),
          "): it may be in another container");
@@ -226,6 +260,7 @@ std::pair<std::unique_ptr<HostLink>, uint64_t> hand_over_link(const std::string&
   auto link = HostLink::make();
   const uint64_t id = random_id();
   send_link(peer.get(), *link, id);
+  link->keep_socket(std::move(peer));
   return {std::move(link), id};
 }
 

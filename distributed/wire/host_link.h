@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/fd.h"
+#include "core/memory/shared_region.h"
 #include "distributed/wire/shared_ring.h"
 
 namespace leat {
@@ -27,6 +28,8 @@ class HostLink {
   // The other end of a link that a peer has made. DATA_LOSS unless the memory has the right size
   // and the peer cannot cut it short.
   static std::unique_ptr<HostLink> adopt(Fd memory, Fd to_peer, Fd to_us);
+  // The socket on which the link was handed over: lend() needs it.
+  void keep_socket(Fd socket) { socket_ = std::move(socket); }
   ~HostLink();
   HostLink(const HostLink&) = delete;
 
@@ -36,6 +39,15 @@ class HostLink {
   void signal_peer() const;
   void signal_self() const;
 
+  // Lets the peer read `region`, if there is one; with that, what the peer lets us read is awaited.
+  void lend(const SharedRegion* region);
+  // Takes the peer's region, once it has come. No effect before lend().
+  void receive_region();
+  // What a peer has lent; null if there is nothing at that place.
+  const char* lent(uint64_t place, size_t bytes) const {
+    return peer_region_ ? peer_region_->at(place, bytes) : nullptr;
+  }
+
   const Fd& memory() const { return memory_; }
   const Fd& to_peer() const { return to_peer_; }
   const Fd& to_us() const { return to_us_; }
@@ -43,7 +55,9 @@ class HostLink {
  private:
   HostLink(Fd memory, Fd to_peer, Fd to_us, bool is_maker);
 
-  Fd memory_, to_peer_, to_us_;
+  Fd memory_, to_peer_, to_us_, socket_;
+  bool awaits_region_ = false;
+  std::unique_ptr<PeerRegion> peer_region_;
   void* mapped_ = nullptr;
   std::optional<RingWriter> writer_;
   std::optional<RingReader> reader_;

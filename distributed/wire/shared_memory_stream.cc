@@ -27,6 +27,12 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
     Slices slices;
     size_t bytes;
   };
+  // What the peer may read until it has popped what was written up to `until`.
+  struct Lent {
+    uint64_t until;
+    size_t bytes;
+    std::shared_ptr<const void> owner;
+  };
 
  public:
   explicit Core(std::shared_ptr<RpcStream> network) : network_(std::move(network)) {}
@@ -39,12 +45,17 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
                      .on_written = [self] { self->network_written(); }});
   }
 
-  void switch_to(std::unique_ptr<HostLink> link, std::shared_ptr<HostPoller> poller) {
+  void switch_to(std::unique_ptr<HostLink> link, std::shared_ptr<HostPoller> poller,
+                 Lending lending) {
     {
       std::lock_guard lock(mutex_);
       if (is_network_ended_ || is_closing_) return;
       link_ = std::move(link);
       poller_ = poller;
+      if (lending == Lending::allowed) {
+        region_ = SharedRegion::process();
+        link_->lend(region_);
+      }
     }
     try {
       poller->add(shared_from_this());
@@ -83,9 +94,22 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
     }
   }
 
-  size_t queued_bytes() const {
+  size_t queued_bytes() {
     std::lock_guard lock(mutex_);
-    return link_ != nullptr ? queued_bytes_ : network_->queued_bytes();
+    if (link_ == nullptr) return network_->queued_bytes();
+    take_back();
+    return queued_bytes_ + lent_bytes_;
+  }
+
+  std::optional<uint64_t> place_of(const void* data, size_t bytes) const {
+    std::lock_guard lock(mutex_);
+    if (region_ == nullptr || !link_->writer().may_lend()) return {};
+    return region_->place_of(data, bytes);
+  }
+
+  const char* lent(uint64_t place, size_t bytes) {
+    borrowed_ += bytes;
+    return link_ != nullptr ? link_->lent(place, bytes) : nullptr;
   }
 
   void close() {
@@ -143,7 +167,10 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
     if (!damage.is_ok()) cancel(damage);
     bool is_more = false, did_something = false;
     try {
+      link_->receive_region();
       is_more = read_messages(did_something);
+      // What it has lent is its own again.
+      if (std::exchange(borrowed_, 0) > 0) link_->signal_peer();
       did_something |= write_queued();
     } catch (const std::exception&) {
       cancel(status_of_current_exception());
@@ -195,18 +222,19 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
       }
       link_->reader().pop();
       if (link_->reader().wakes_writer()) link_->signal_peer();
-      if (read >= read_at_once) return true;
+      if (read + borrowed_ >= read_at_once) return true;
     }
     return false;
   }
 
-  // True if something was written.
+  // True if something was written, or what was lent is back.
   bool write_queued() {
     bool closes = false;
     {
       std::lock_guard lock(mutex_);
+      const bool is_back = take_back();
       const bool is_taken = !queue_.empty() && flush();
-      if (!std::exchange(owes_written_, false) && !is_taken) return false;
+      if (!std::exchange(owes_written_, false) && !is_taken && !is_back) return false;
       closes = is_taken && queue_.empty() && is_closing_;
     }
     if (closes) network_->close();
@@ -218,12 +246,38 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
   bool flush() {
     bool is_taken = false;
     while (!queue_.empty() && link_->writer().write(queue_.front().slices, queue_.front().bytes)) {
+      for (ByteSlice& slice : queue_.front().slices) {
+        if (!slice.is_lent) continue;
+        lent_.push_back({link_->writer().written(), slice.size, std::move(slice.owner)});
+        lent_bytes_ += slice.size;
+      }
       queued_bytes_ -= queue_.front().bytes;
       queue_.pop_front();
       is_taken = true;
     }
     if (is_taken && link_->writer().wakes_reader()) link_->signal_peer();
+    if (is_taken && lent_bytes_ >= told_after) wait_for_half();
     return is_taken;
+  }
+
+  // With mutex_ held. on_written follows when half of what is lent is back.
+  void wait_for_half() {
+    const uint64_t half = lent_[lent_.size() / 2].until;
+    link_->writer().wait_for(half);
+    if (link_->writer().popped() >= half) link_->signal_self();
+  }
+
+  // With mutex_ held. Releases what the peer has read; true if that was something. Lent memory is
+  // of the region, so that its release takes no lock but that of BlockMemory.
+  bool take_back() {
+    if (lent_.empty()) return false;
+    const uint64_t popped = link_->writer().popped();
+    const size_t before = lent_.size();
+    while (!lent_.empty() && lent_.front().until <= popped) {
+      lent_bytes_ -= lent_.front().bytes;
+      lent_.pop_front();
+    }
+    return lent_.size() < before;
   }
 
   void finish() {
@@ -237,6 +291,7 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
     Events events;
     {
       std::scoped_lock lock(receiving_, mutex_);
+      lent_.clear();
       status = network_status_;
       if (!reason_.is_ok()) status = {static_cast<int>(reason_.code), reason_.message};
       events = std::exchange(events_, {});
@@ -250,6 +305,10 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
   mutable std::mutex mutex_;
   std::unique_ptr<HostLink> link_;  // set once
   std::shared_ptr<HostPoller> poller_;
+  const SharedRegion* region_ = nullptr;  // if we lend
+  std::deque<Lent> lent_;
+  size_t lent_bytes_ = 0;
+  size_t borrowed_ = 0;      // on the poller's thread: bytes, since the peer was told
   std::deque<Write> queue_;  // for which the ring has had no room
   size_t queued_bytes_ = 0;
   size_t taken_ = 0;                       // by write(), since on_written was promised
@@ -266,13 +325,19 @@ SharedMemoryStream::SharedMemoryStream(std::shared_ptr<RpcStream> network)
     : core_(std::make_shared<Core>(std::move(network))) {}
 SharedMemoryStream::~SharedMemoryStream() { core_->abandon(); }
 void SharedMemoryStream::switch_to(std::unique_ptr<HostLink> link,
-                                   std::shared_ptr<HostPoller> poller) {
-  core_->switch_to(std::move(link), std::move(poller));
+                                   std::shared_ptr<HostPoller> poller, Lending lending) {
+  core_->switch_to(std::move(link), std::move(poller), lending);
 }
 bool SharedMemoryStream::is_shared() const { return core_->is_shared(); }
 void SharedMemoryStream::start(Events events) { core_->start(std::move(events)); }
 void SharedMemoryStream::write(Slices slices) { core_->write(std::move(slices)); }
 size_t SharedMemoryStream::queued_bytes() const { return core_->queued_bytes(); }
+std::optional<uint64_t> SharedMemoryStream::place_of(const void* data, size_t bytes) const {
+  return core_->place_of(data, bytes);
+}
+const char* SharedMemoryStream::lent(uint64_t place, size_t bytes) {
+  return core_->lent(place, bytes);
+}
 void SharedMemoryStream::close() { core_->close(); }
 void SharedMemoryStream::cancel() { core_->cancel({}); }
 std::string SharedMemoryStream::peer() const { return core_->network().peer(); }

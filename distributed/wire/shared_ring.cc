@@ -28,10 +28,14 @@ RingWriter::RingWriter(void* memory, size_t capacity)
   check_internal(std::has_single_bit(capacity), "a ring of ", capacity, " bytes");
 }
 
+uint64_t RingWriter::popped() const {
+  const uint64_t read = header_->read.load();
+  if (written_ - read > capacity_) fail_damaged("reader");
+  return read;
+}
+
 bool RingWriter::has_room(uint64_t needed) const {
-  const uint64_t used = written_ - header_->read.load();
-  if (used > capacity_) fail_damaged("reader");
-  return capacity_ - used >= needed;
+  return capacity_ - (written_ - popped()) >= needed;
 }
 
 bool RingWriter::write(const Slices& slices, size_t bytes) {
@@ -51,7 +55,8 @@ bool RingWriter::write(const Slices& slices, size_t bytes) {
   std::memcpy(to, &length, length_bytes);
   to += length_bytes;
   for (const ByteSlice& slice : slices) {
-    if (slice.size > 0) std::memcpy(to, slice.data, slice.size);
+    if (slice.is_lent || slice.size == 0) continue;
+    std::memcpy(to, slice.data, slice.size);
     to += slice.size;
   }
   written_ += skipped + whole;
@@ -96,7 +101,10 @@ void RingReader::pop() {
 }
 
 bool RingReader::wakes_writer() {
-  return header_->writer_waits.load() != 0 && header_->writer_waits.exchange(0) != 0;
+  uint64_t waits_for = header_->writer_waits_for.load();
+  const bool has_come = waits_for != 0 && waits_for <= read_ &&
+                        header_->writer_waits_for.compare_exchange_strong(waits_for, 0);
+  return (header_->writer_waits.load() != 0 && header_->writer_waits.exchange(0) != 0) || has_come;
 }
 
 bool RingReader::sleep() {

@@ -19,6 +19,8 @@ struct RingHeader {
   alignas(64) std::atomic<uint64_t> read;           // the same; set by the reader
   alignas(64) std::atomic<uint32_t> reader_sleeps;  // the next write should signal
   std::atomic<uint32_t> writer_waits;               // the next pop should signal
+  std::atomic<uint64_t> writer_waits_for;           // so should the pop that reaches it; 0: none
+  std::atomic<uint32_t> reader_reads_region;        // the reader can read the writer's SharedRegion
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
@@ -36,6 +38,12 @@ class RingWriter {
   bool write(const Slices& slices, size_t bytes);
   // Whether the reader sleeps, and has to be signalled. True once per sleep.
   bool wakes_reader();
+  // All that was written, and how much of it has been popped. DATA_LOSS as above.
+  uint64_t written() const { return written_; }
+  uint64_t popped() const;
+  // Asks for a signal when the reader has popped so much.
+  void wait_for(uint64_t popped) { header_->writer_waits_for.store(popped); }
+  bool may_lend() const { return header_->reader_reads_region.load() != 0; }
 
  private:
   bool has_room(uint64_t needed) const;
@@ -53,10 +61,13 @@ class RingReader {
   // The next message, in place until pop(). DATA_LOSS if the writer has damaged the memory.
   std::optional<std::string_view> next();
   void pop();
-  // Whether the writer waits for room, and has to be signalled. True once per wait.
+  // Whether the writer waits for room, or for what has been popped, and has to be signalled. True
+  // once per wait.
   bool wakes_writer();
   // The next write will signal. False if there is a message already.
   bool sleep();
+  // Tells the writer that it may lend what lies in its region.
+  void allow_lending() { header_->reader_reads_region.store(1); }
 
  private:
   RingHeader* header_;

@@ -39,6 +39,9 @@ TEST(Crc32c, BothImplementationsMatchAtAnyLengthAndAlignment) {
     const uint32_t expected = by_definition(data, from, bytes);
     const auto* begin = reinterpret_cast<const unsigned char*>(data.data()) + from;
     ASSERT_EQ(crc32c(begin, bytes), expected) << bytes << " bytes at " << from;
+    std::string copy(bytes + 2, '-');
+    ASSERT_EQ(copy_with_crc32c(copy.data() + 1, begin, bytes), expected) << bytes << " bytes";
+    ASSERT_EQ(copy, '-' + data.substr(from, bytes) + '-') << bytes << " bytes at " << from;
     for (size_t way = 0; way < ways_to_crc32c().size(); ++way) {
       ASSERT_EQ(~ways_to_crc32c()[way](begin, bytes, ~0u), expected)
           << bytes << " bytes at " << from << " in way " << way;
@@ -56,6 +59,11 @@ TEST(Crc32c, ContinuesFromAnEarlierChecksum) {
   const uint32_t whole = crc32c(data.data(), data.size());
   for (const size_t cut : {size_t{1}, size_t{8}, size_t{383}, size_t{6144}, size_t{19'999}})
     EXPECT_EQ(crc32c(data.data() + cut, data.size() - cut, crc32c(data.data(), cut)), whole);
+  std::string copy(data.size(), '\0');
+  const uint32_t first = copy_with_crc32c(copy.data(), data.data(), 6145);
+  EXPECT_EQ(copy_with_crc32c(copy.data() + 6145, data.data() + 6145, data.size() - 6145, first),
+            whole);
+  EXPECT_EQ(copy, data);
 }
 
 TEST(Crc32c, DetectsEveryFlippedBit) {

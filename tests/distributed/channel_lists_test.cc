@@ -13,7 +13,8 @@ using namespace channel_pair;
 
 class ListsOver : public testing::TestWithParam<Way> {};
 INSTANTIATE_TEST_SUITE_P(, ListsOver,
-                         testing::Values(Way::network, Way::shared_memory, Way::looking_memory),
+                         testing::Values(Way::network, Way::shared_memory, Way::looking_memory,
+                                         Way::lending_memory),
                          way_name);
 
 Tensor row_ids(int64_t count, int64_t first = 0) {

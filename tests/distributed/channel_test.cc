@@ -42,7 +42,8 @@ using ::testing::Not;
 
 class ChannelOver : public testing::TestWithParam<Way> {};
 INSTANTIATE_TEST_SUITE_P(, ChannelOver,
-                         testing::Values(Way::network, Way::shared_memory, Way::looking_memory),
+                         testing::Values(Way::network, Way::shared_memory, Way::looking_memory,
+                                         Way::lending_memory),
                          way_name);
 
 TEST_P(ChannelOver, DeliversEverySize) {
@@ -283,9 +284,12 @@ TEST_P(ChannelOver, NeverDeliversDamagedPieces) {
 TEST_P(ChannelOver, ToleratesDelays) {
   ChannelPair pair(GetParam());
   pair.faults.delay(std::chrono::milliseconds(3));
+  // What b lends is read when the message has been delayed: b does not write to it meanwhile.
+  std::vector<Tensor> kept;
   for (int64_t i = 0; i < 50; ++i) {
     pair.a.channel->send(1, i, bytes_tensor(i * 50'000), false);
-    pair.b.channel->send(1, i, bytes_tensor(i * 50'000), false);
+    kept.push_back(bytes_tensor(i * 50'000));
+    pair.b.channel->send(1, i, kept.back(), false);
   }
   ASSERT_TRUE(eventually([&] { return pair.a.count() == 50 && pair.b.count() == 50; }));
   for (const auto& got : pair.b.received) expect_same(got.value, bytes_tensor(got.edge * 50'000));
@@ -496,6 +500,22 @@ TEST(ChannelInput, RejectsFalseHeaders) {
 }
 
 // Flips one bit anywhere in a frame.
+// A network lends nothing, and no text is lent.
+TEST(ChannelInput, RejectsPlacesInTheMemoryOfThePeer) {
+  for (const FrameKind kind : {FrameKind::tensor, FrameKind::complaint}) {
+    FrameHeader header = tensor_header();
+    header.kind = kind;
+    header.flags = FrameHeader::lent;
+    RawPair pair;
+    const Status status = pair.send(encode(header, {2}, eight_bytes));
+    EXPECT_EQ(status.code, Code::data_loss);
+    EXPECT_THAT(status.message, HasSubstr(kind == FrameKind::tensor
+                                              ? "names the place 0, where the peer lends nothing"
+                                              : "is lent"));
+    EXPECT_EQ(pair.end.count(), 0u);
+  }
+}
+
 TEST(ChannelInput, ReportsDamageToBothEnds) {
   const std::string good = encode(tensor_header(), {2}, eight_bytes);
   for (size_t at = 0; at < good.size(); at += 5) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <cstring>
@@ -85,12 +86,14 @@ inline std::unique_ptr<HostLink> other_end(const HostLink& link) {
 }
 
 // looking_memory: shared memory whose reader looks for the next message before it sleeps.
-enum class Way { network, shared_memory, looking_memory };
+// lending_memory: shared memory whose ends read each other's large tensors where they lie.
+enum class Way { network, shared_memory, looking_memory, lending_memory };
 
 inline std::string way_name(const testing::TestParamInfo<Way>& info) {
-  return info.param == Way::network         ? "Network"
-         : info.param == Way::shared_memory ? "SharedMemory"
-                                            : "LookingMemory";
+  return info.param == Way::network          ? "Network"
+         : info.param == Way::shared_memory  ? "SharedMemory"
+         : info.param == Way::looking_memory ? "LookingMemory"
+                                             : "LendingMemory";
 }
 
 // a is the dialling end, b the accepting one. What a writes and reads passes through `faults`.
@@ -116,10 +119,20 @@ struct ChannelPair {
     a.channel = Channel::create(faults.wrap(dialled), options, a.events());
     if (way != Way::network) {
       auto link = HostLink::make();
+      auto other = other_end(*link);
+      const Lending lending = way == Way::lending_memory ? Lending::allowed : Lending::none;
+      if (way == Way::lending_memory) {
+        SharedRegion::open();
+        int sockets[2];
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+        link->keep_socket(Fd(sockets[0]));
+        other->keep_socket(Fd(sockets[1]));
+      }
       poller = std::make_shared<HostPoller>(
-          0, std::chrono::microseconds(way == Way::looking_memory ? 20 : 0));
-      dialled->switch_to(other_end(*link), poller);
-      answered->switch_to(std::move(link), poller);
+          way == Way::lending_memory ? 2 : 0,  // one for each end
+          std::chrono::microseconds(way == Way::looking_memory ? 20 : 0));
+      dialled->switch_to(std::move(other), poller, lending);
+      answered->switch_to(std::move(link), poller, lending);
     }
     a.channel->admit(22, options.window);
     b.channel->admit(11, options.window);

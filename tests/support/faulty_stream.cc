@@ -32,6 +32,10 @@ class FaultyStream final : public RpcStream {
   }
   size_t queued_bytes() const override { return inner_->queued_bytes(); }
   size_t message_bytes() const override { return inner_->message_bytes(); }
+  std::optional<uint64_t> place_of(const void* data, size_t bytes) const override {
+    return inner_->place_of(data, bytes);
+  }
+  const char* lent(uint64_t place, size_t bytes) override { return inner_->lent(place, bytes); }
   void close() override {
     after_delay(faults_, [inner = inner_] { inner->close(); });
   }
@@ -42,6 +46,11 @@ class FaultyStream final : public RpcStream {
   void damage(Slices& slices) {
     for (ByteSlice& slice : slices) {
       if (slice.size < 4096) continue;
+      if (slice.is_lent) {  // in the sender's own memory
+        static_cast<char*>(const_cast<void*>(slice.data))[slice.size / 3] ^= 0x10;
+        --faults_.to_damage_;
+        return;
+      }
       std::string bytes(static_cast<const char*>(slice.data), slice.size);
       bytes[bytes.size() / 3] = static_cast<char>(bytes[bytes.size() / 3] ^ 0x10);
       slice = ByteSlice(std::move(bytes));

@@ -141,6 +141,7 @@ class Sender {
 
 int run_child(const std::string& offer) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  SharedRegion::open();
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = loopback(0);
   socklen_t length = sizeof address;
@@ -158,7 +159,7 @@ int run_child(const std::string& offer) {
   server.accept("/shared", [&, memory = &link](std::shared_ptr<RpcStream> stream) {
     const auto both = std::make_shared<SharedMemoryStream>(std::move(stream));
     shared.answer(both);
-    both->switch_to(std::move(*memory), poller);
+    both->switch_to(std::move(*memory), poller, Lending::allowed);
   });
   std::printf("%d %d %lu\n", server.start("127.0.0.1:0"), ntohs(address.sin_port), link_id);
   std::fflush(stdout);
@@ -260,7 +261,7 @@ class ChannelPeer {
                                       }
                                     },
                                 .phase_of = [](int64_t) { return StepPhase::running; }});
-    if (memory) stream->switch_to(std::move(memory), std::move(poller));
+    if (memory) stream->switch_to(std::move(memory), std::move(poller), Lending::allowed);
     channel_->admit(2, window);
   }
   ~ChannelPeer() {
