@@ -38,7 +38,13 @@ class Buffer {
   size_t bytes() const { return bytes_; }
   Device* device() const { return device_; }  // null: host memory
 
+  // The `_ConcatInPlace` of a step's graph whose output this will be, by its number: its inputs are
+  // received into their places here (graph/passes/receive_in_place.cc). 0: of none, or it is whole.
+  int64_t joint() const { return joint_; }
+  void set_joint(int64_t joint) { joint_ = joint; }
+
  private:
+  int64_t joint_ = 0;
   void* data_;
   size_t bytes_;
   std::function<void(void*)> release_;

@@ -75,6 +75,11 @@ class MembershipListener {
   virtual void early(const TaskName& peer, int64_t step) = 0;
   virtual void aborted(const TaskName& peer, int64_t step, const Status& status) = 0;
   virtual StepPhase phase_of(int64_t step) = 0;  // from any thread
+  // Where a tensor is received (channel.h).
+  virtual Tensor room_for(const TaskName& /*peer*/, int64_t /*step*/, int64_t /*edge*/,
+                          DType /*dtype*/, const Shape& /*shape*/) {
+    return {};
+  }
   // An edge of a step that runs here, for messages (channel.h).
   virtual std::string describe(int64_t step, int64_t edge) = 0;
   virtual void tick() {}  // with every heartbeat, on membership's thread

@@ -68,6 +68,11 @@ ChannelEvents Membership::State::events_of(const std::shared_ptr<Link>& link) {
             auto to = listener.lock();
             return to ? to->phase_of(step) : StepPhase::over;
           },
+      .room_for =
+          [link, listener](int64_t step, int64_t edge, DType dtype, const Shape& shape) {
+            auto to = listener.lock();
+            return to ? to->room_for(link->task, step, edge, dtype, shape) : Tensor();
+          },
       .describe =
           [listener](int64_t step, int64_t edge) {
             auto to = listener.lock();

@@ -464,7 +464,12 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
       incoming = IncomingTensor(header, shape, *list);
       return;
     }
-    if (header.offset == 0) incoming = IncomingTensor(header, shape, options_.largest_tensor);
+    if (header.offset == 0) {
+      Tensor room;
+      if (events_.room_for && phase == StepPhase::running)
+        room = events_.room_for(header.step, header.edge, header.dtype, shape);
+      incoming = IncomingTensor(header, shape, options_.largest_tensor, std::move(room));
+    }
     is_sound = incoming.read(reader, header);
   };
   if (!fits(header, read)) return dropped();

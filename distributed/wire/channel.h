@@ -44,6 +44,9 @@ struct ChannelEvents {
   std::function<void(const Status& status, RpcCause cause)> on_end;
   // From any thread.
   std::function<StepPhase(int64_t step)> phase_of;
+  // Where a tensor of a running step is received: a tensor of this dtype and shape, or an invalid
+  // one if anywhere. On a transport thread; may be empty.
+  std::function<Tensor(int64_t step, int64_t edge, DType dtype, const Shape& shape)> room_for = {};
   // Names an edge in messages: "w:0 (of node w) from /job:ps/task:0 to /job:worker/task:1". May be
   // empty.
   std::function<std::string(int64_t step, int64_t edge)> describe = {};

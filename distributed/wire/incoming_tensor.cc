@@ -13,7 +13,8 @@ constexpr uint64_t worth_asking = uint64_t{64} << 20;
 
 }  // namespace
 
-IncomingTensor::IncomingTensor(const FrameHeader& header, const Shape& shape, uint64_t largest)
+IncomingTensor::IncomingTensor(const FrameHeader& header, const Shape& shape, uint64_t largest,
+                               Tensor room)
     : shape_(shape) {
   if (header.dtype == DType::invalid || (header.flags & FrameHeader::dead) != 0) {
     if (header.total != 0)
@@ -45,7 +46,7 @@ IncomingTensor::IncomingTensor(const FrameHeader& header, const Shape& shape, ui
     }
     strings_ = std::make_unique<std::string>();
   } else {
-    value_ = Tensor(header.dtype, shape);
+    value_ = room.is_valid() ? std::move(room) : Tensor(header.dtype, shape);
     destination_ = static_cast<char*>(value_.raw());
   }
 }

@@ -14,7 +14,8 @@ class IncomingTensor {
   IncomingTensor() = default;
   // Makes room for the tensor that a first piece announces. DATA_LOSS if it is not a valid tensor;
   // RESOURCE_EXHAUSTED if it is larger than `largest` bytes or does not fit.
-  IncomingTensor(const FrameHeader& header, const Shape& shape, uint64_t largest);
+  // `room`: a tensor of that dtype and shape to receive it into; may be invalid.
+  IncomingTensor(const FrameHeader& header, const Shape& shape, uint64_t largest, Tensor room = {});
 
   // One that is whole: its elements are those bytes, which have come before. DATA_LOSS if they are
   // not those of a tensor of the header's dtype and this shape.

@@ -63,6 +63,7 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
       std::lock_guard lock(mutex_);
       link_.reset();
       poller_.reset();
+      region_ = nullptr;
       throw;
     }
     link_->signal_self();  // the peer may have written before
@@ -97,7 +98,12 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
   size_t queued_bytes() {
     std::lock_guard lock(mutex_);
     if (link_ == nullptr) return network_->queued_bytes();
-    take_back();
+    try {
+      take_back();
+    } catch (const Error& error) {
+      damage_ = error.status();  // as in write()
+      link_->signal_self();
+    }
     return queued_bytes_ + lent_bytes_;
   }
 
@@ -116,7 +122,7 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
     {
       std::lock_guard lock(mutex_);
       is_closing_ = true;
-      if (!queue_.empty()) return;  // serve() closes it
+      if (!queue_.empty() || !lent_.empty()) return;  // serve() closes it
     }
     network_->close();
   }
@@ -235,7 +241,7 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
       const bool is_back = take_back();
       const bool is_taken = !queue_.empty() && flush();
       if (!std::exchange(owes_written_, false) && !is_taken && !is_back) return false;
-      closes = is_taken && queue_.empty() && is_closing_;
+      closes = (is_taken || is_back) && queue_.empty() && lent_.empty() && is_closing_;
     }
     if (closes) network_->close();
     if (events_.on_written) events_.on_written();

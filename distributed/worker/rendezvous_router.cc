@@ -58,6 +58,12 @@ class RendezvousRouter::State {
     if (steps_.contains(step)) return StepPhase::running;
     return is_over(step) ? StepPhase::over : StepPhase::early;
   }
+  Tensor room_for(const TaskName& task, int64_t step, int64_t edge, DType dtype,
+                  const Shape& shape) const {
+    const auto rendezvous = running(step);
+    if (rendezvous == nullptr) return {};
+    return rendezvous->room_for(rendezvous->routes()->peer_index(task), edge, dtype, shape);
+  }
   std::string describe(int64_t step, int64_t edge) const;
   void tick();
 
@@ -100,6 +106,12 @@ class RendezvousRouter::State {
     std::function<void()> ready;
   };
 
+  // Null if it does not run here.
+  std::shared_ptr<StepRendezvous> running(int64_t step) const {
+    std::lock_guard lock(mutex_);
+    const auto found = steps_.find(step);
+    return found != steps_.end() ? found->second : nullptr;
+  }
   void tell_who_came(int64_t step, const std::vector<TaskName>& absent, const Status& status);
   void end_meetings();
   Status why_never(const TaskName& task) const;
@@ -348,11 +360,7 @@ void RendezvousRouter::State::lost(const TaskName& task, const Status& status,
 }
 
 std::string RendezvousRouter::State::describe(int64_t step, int64_t edge) const {
-  std::shared_ptr<StepRendezvous> rendezvous;
-  {
-    std::lock_guard lock(mutex_);
-    if (auto found = steps_.find(step); found != steps_.end()) rendezvous = found->second;
-  }
+  const auto rendezvous = running(step);
   return rendezvous ? rendezvous->describe(edge) : concat("edge ", edge);
 }
 
@@ -467,6 +475,10 @@ void RendezvousRouter::aborted(const TaskName& peer, int64_t step, const Status&
 }
 std::string RendezvousRouter::describe(int64_t step, int64_t edge) {
   return state_->describe(step, edge);
+}
+Tensor RendezvousRouter::room_for(const TaskName& peer, int64_t step, int64_t edge, DType dtype,
+                                  const Shape& shape) {
+  return state_->room_for(peer, step, edge, dtype, shape);
 }
 StepPhase RendezvousRouter::phase_of(int64_t step) { return state_->phase_of(step); }
 void RendezvousRouter::tick() { state_->tick(); }

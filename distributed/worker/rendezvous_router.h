@@ -63,6 +63,8 @@ class RendezvousRouter final : public MembershipListener {
   void early(const TaskName& peer, int64_t step) override;
   void aborted(const TaskName& peer, int64_t step, const Status& status) override;
   StepPhase phase_of(int64_t step) override;
+  Tensor room_for(const TaskName& peer, int64_t step, int64_t edge, DType dtype,
+                  const Shape& shape) override;
   std::string describe(int64_t step, int64_t edge) override;
   void tick() override;
 

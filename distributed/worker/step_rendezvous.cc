@@ -113,6 +113,32 @@ void StepRendezvous::receive(int peer, Edge edge, Tensor value, bool is_dead) {
     refuse(describe(edge), " twice in one step");
 }
 
+Tensor StepRendezvous::room_for(int peer, Edge id, DType dtype, const Shape& shape) {
+  const int found = routes_->find(id);
+  if (peer < 0 || found < 0) return {};
+  const auto route = static_cast<size_t>(found);
+  const Routes::Route& from = routes_->routes[route];
+  const CutEdge& edge = (*edges_)[from.edge];
+  if (from.kind != Routes::Kind::incoming || from.peer != peer || edge.place.joint == 0 ||
+      dtype != edge.dtype || shape != edge.shape)
+    return {};
+  std::shared_ptr<Buffer> buffer;
+  {
+    std::lock_guard lock(mutex_);
+    Slot& slot = slots_[route];
+    const bool is_due = slot.state == Slot::empty || slot.state == Slot::awaited;
+    if (!status_.is_ok() || !is_due || std::exchange(slot.has_room, true)) return {};
+    std::weak_ptr<Buffer>& joint = joints_[edge.place.joint];
+    buffer = joint.lock();
+    if (buffer == nullptr) {
+      buffer = Buffer::allocate(edge.place.total);
+      buffer->set_joint(edge.place.joint);
+      joint = buffer;
+    }
+  }
+  return Tensor(dtype, shape, std::move(buffer), edge.place.offset);
+}
+
 bool StepRendezvous::deliver(size_t route, Tensor value, bool is_dead, bool is_remote) {
   Arrived arrived;
   {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -56,6 +57,8 @@ class StepRendezvous final : public Rendezvous {
   // A value from another task of the step. A value that the edges do not announce (no such edge
   // from that task, a second value) aborts the step with INVALID_ARGUMENT.
   void receive(int peer, Edge edge, Tensor value, bool is_dead);
+  // Where a value from that task is received, once; an invalid tensor if anywhere (CutEdge::place).
+  Tensor room_for(int peer, Edge edge, DType dtype, const Shape& shape);
   // `except` is the peer that already knows. If remote, the executor runs the consequences.
   void abort(const Status& status, int except, bool is_remote);
 
@@ -71,6 +74,7 @@ class StepRendezvous final : public Rendezvous {
     // For an edge that repeats, `taken` counts as `empty` for the next value.
     enum State : uint8_t { empty, awaited, there, taken } state = empty;
     bool is_dead = false;
+    bool has_room = false;  // it was given
     Tensor value;
     Arrived arrived;
   };
@@ -89,7 +93,9 @@ class StepRendezvous final : public Rendezvous {
   const Executor executor_;
   const WorkSource::Id source_ = WorkSource::of_thread();
   mutable std::mutex mutex_;
-  std::vector<Slot> slots_;                         // by route
+  std::vector<Slot> slots_;  // by route
+  // By number. What is received holds them: nothing else may, so that they can change in place.
+  std::map<int64_t, std::weak_ptr<Buffer>> joints_;
   Status status_;                                   // once aborted
   std::vector<std::shared_ptr<Channel>> channels_;  // by peer; fixed once the step is open
 };

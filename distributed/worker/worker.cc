@@ -201,6 +201,7 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
     {
       const LastingMemory::Scope for_graph;
       registration = std::make_shared<Registration>();
+      set_places(request.partitions, request.edges);
       edges = std::make_shared<const std::vector<CutEdge>>(std::move(request.edges));
       registration->edges = edges;
       registration->graph = std::make_shared<RegisteredGraph>(

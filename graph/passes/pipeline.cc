@@ -136,6 +136,11 @@ PassResult run_partition(Graph& graph, StepContext& step) {
   return PassResult::changed;
 }
 
+PassResult run_receive_in_place(Graph&, StepContext& step) {
+  if (!fuses(step)) return PassResult::skipped;
+  return receive_in_place(*step.parts) ? PassResult::changed : PassResult::skipped;
+}
+
 constexpr auto passes = std::to_array<Pass>({{"connect", run_connect},
                                              {"prune", run_prune},
                                              {"defer", run_defer},
@@ -153,7 +158,8 @@ constexpr auto passes = std::to_array<Pass>({{"connect", run_connect},
                                              {"fuse_attention", run_fuse_attention},
                                              {"fuse", run_fuse},
                                              {"recompute", run_recompute},
-                                             {"partition", run_partition}});
+                                             {"partition", run_partition},
+                                             {"receive_in_place", run_receive_in_place}});
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
 // the run is partial) → structure_loops → split_identity_n → infer → expand_collectives → read_late
 // → simplify → place → lower_collectives → simplify_placed → mixed_precision → spread_loops →
-// fuse_attention → fuse → recompute → partition. Each is a free function from graph to graph;
-// verify() runs after each one that made or changed a graph. Most change the graph in place or
-// replace it: a large graph is copied, and even moved, as rarely as possible. A pass that returns
-// bool returns whether it had anything to do.
+// fuse_attention → fuse → recompute → partition → receive_in_place. Each is a free function from
+// graph to graph; verify() runs after each one that made or changed a graph. Most change the graph
+// in place or replace it: a large graph is copied, and even moved, as rarely as possible. A pass
+// that returns bool returns whether it had anything to do.
 #pragma once
 
 #include <functional>
@@ -59,6 +59,11 @@ struct CutEdge {
   // In a loop that is spread over several devices: each value is sent once the previous one was
   // received.
   bool repeats = false;
+  // Where the value is received (receive_in_place.cc). Set by the task that receives it.
+  struct Place {
+    int64_t joint = 0;             // the number of a `_ConcatInPlace`; 0: nowhere in particular
+    size_t offset = 0, total = 0;  // bytes, within its output and of it
+  } place = {};
 };
 
 // Of a partial run: which feeds have to be given before a fetch can be computed.
@@ -223,5 +228,12 @@ PartitionedGraph partition(Graph&& graph, const StepSignature& signature,
 // Checks the structure: inputs exist and belong to the graph, dtypes agree, names are unique, no
 // cycle. INTERNAL, with the pass's name, otherwise.
 void verify(const Graph& graph, std::string_view pass);
+
+// A ConcatV2 on a CPU that joins values from other tasks, in the order of memory, becomes a
+// `_ConcatInPlace`: they are received where they belong in its output. From 128 KB to 32 MB.
+bool receive_in_place(PartitionedGraph& parts);
+// Sets CutEdge::place of what one task receives, by the `_ConcatInPlace` nodes of its partitions.
+// INVALID_ARGUMENT if two of them have the same number.
+void set_places(const std::map<std::string, Graph>& partitions, std::vector<CutEdge>& edges);
 
 }  // namespace leat

@@ -1,5 +1,7 @@
 // leat: cpu+cuda
 // Ops that join tensors along an axis: ConcatV2, Pack, ParallelConcat.
+#include <cstring>
+
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/ops/raw.h"
@@ -122,6 +124,63 @@ const Op concat_op{{
                              Tensor::scalar<int32_t>(1)},
                   .outputs = {floats({2, 3}, {1, 3, 4, 2, 5, 6})}}},
     .value_inputs = {-1},
+}};
+
+// ---- _ConcatInPlace
+
+// The buffer that inputs were received into; a new one if there is none.
+std::shared_ptr<Buffer> joint_buffer(ExecuteContext& c, size_t total) {
+  const auto joint = c.node().attr<int64_t>("joint");
+  for (const int64_t i : c.node().attr<std::vector<int64_t>>("received")) {
+    check(i >= 0 && i < c.num_inputs() - 1, c.node().name, ": there is no input ", i);
+    const std::shared_ptr<Buffer>& buffer = c.input(static_cast<int>(i)).buffer();
+    if (buffer == nullptr || buffer->joint() != joint || buffer->bytes() != total) continue;
+    buffer->set_joint(0);  // it is whole: its memory may become a variable's
+    return buffer;
+  }
+  return Buffer::allocate(total);
+}
+
+void concat_in_place(ExecuteContext& c) {
+  const int parts = c.num_inputs() - 1;
+  Shape shape = c.input(0).shape();
+  const int axis = normalized_axis(axis_value(c.input(parts)), shape.rank());
+  std::vector<size_t> offsets;
+  size_t total = 0;
+  int64_t length = 0;
+  for (int i = 0; i < parts; ++i) {
+    const Tensor& part = c.input(i);
+    shape.set(axis, part.shape().rank() == shape.rank() ? part.shape()[axis] : -1);
+    check(part.shape() == shape && outer_of(shape, axis) == 1, c.node().name, ": input ", i,
+          " has shape ", part.shape(), ", which does not lie in one piece behind the others");
+    offsets.push_back(total);
+    total += part.bytes();
+    length += shape[axis];
+  }
+  shape.set(axis, length);
+  const std::shared_ptr<Buffer> buffer = joint_buffer(c, total);
+  auto* const to = static_cast<char*>(buffer->data());
+  for (int i = 0; i < parts; ++i) {
+    const Tensor& part = c.input(i);
+    char* const place = to + offsets[static_cast<size_t>(i)];
+    if (part.raw() != place && part.bytes() > 0) std::memcpy(place, part.raw(), part.bytes());
+  }
+  c.set_output(0, Tensor(c.input(0).dtype(), shape, buffer));
+}
+
+const Op concat_in_place_op{{
+    .name = "_ConcatInPlace",
+    .doc = "ConcatV2 of values that lie in the output in one piece each. Those that were received "
+           "into their places in it are not copied. `joint`: the node's number in the step; "
+           "`received`: the inputs that come from other tasks.",
+    .inputs = {"values: N * T", "axis: Tidx"},
+    .outputs = {"output: T"},
+    .attrs = {"N: int >= 2", "T: type", "Tidx: {int32, int64} = int32", "joint: int >= 1",
+              "received: list(int)"},
+    .shape = [](ShapeContext& c) { infer_concat(c, 0, c.num_inputs() - 1); },
+    .kernels = {{.execute = concat_in_place}},
+    .value_inputs = {-1},
+    .is_not_differentiable = true,
 }};
 
 // ---- Pack

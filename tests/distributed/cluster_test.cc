@@ -72,6 +72,51 @@ TEST(Cluster, StepsCrossTasks) {
   EXPECT_EQ(got[1].to_string(), "float[2,1] [[2], [3]]");
 }
 
+// Chunks of several tasks, joined on each of them (graph/passes/receive_in_place.cc).
+TEST(Cluster, ChunksAreReceivedIntoTheTensorThatJoinsThem) {
+  constexpr int64_t n = 3, size = 70'000;
+  InProcessCluster cluster({{"worker", n}});
+  Graph graph;
+  const auto worker = [](int64_t k) { return concat("/job:worker/task:", k); };
+  std::vector<Output> chunks;
+  for (int64_t k = 0; k < n; ++k) {
+    const DeviceScope on(graph, worker(k));
+    const Output x = placeholder(graph, concat("x", k), f32, {size});
+    chunks.push_back(x * 2.0F);
+  }
+  std::vector<std::string> fetches;
+  for (int64_t k = 0; k < n; ++k) {
+    const DeviceScope on(graph, worker(k));
+    std::vector<Output> parts = chunks;
+    parts.push_back(constant(graph, Tensor::scalar(0)));
+    const Output whole = op("ConcatV2", parts);
+    named(whole + 0.5F, concat("y", k));
+    // A chunk is read on its own, too, and the whole is changed in place.
+    named(op("Neg", {chunks[static_cast<size_t>((k + 1) % n)]}), concat("z", k));
+    fetches.push_back(concat("y", k));
+    fetches.push_back(concat("z", k));
+  }
+  const auto session = cluster.session(graph);
+  for (int step = 0; step < 4; ++step) {
+    NamedTensors feeds;
+    for (int64_t k = 0; k < n; ++k) {
+      Tensor x(f32, {size});
+      for (int64_t i = 0; i < size; ++i) x.data<float>()[i] = static_cast<float>(i + k * 7 + step);
+      feeds.emplace_back(concat("x", k, ":0"), x);
+    }
+    const std::vector<Tensor> got = session->run(feeds, fetches, {});
+    for (int64_t k = 0; k < n; ++k) {
+      const Tensor &y = got[static_cast<size_t>(2 * k)], &z = got[static_cast<size_t>(2 * k + 1)];
+      ASSERT_EQ(y.shape(), (Shape{n * size}));
+      for (int64_t i = 0; i < n * size; ++i)
+        ASSERT_EQ(y.data<float>()[i], 2 * static_cast<float>(i % size + i / size * 7 + step) + 0.5F)
+            << k << ' ' << i;
+      for (int64_t i = 0; i < size; ++i)
+        ASSERT_EQ(z.data<float>()[i], -2 * static_cast<float>(i + (k + 1) % n * 7 + step)) << i;
+    }
+  }
+}
+
 // As in TensorFlow's cluster: the reference crosses while the update still waits for the worker.
 TEST(Cluster, FetchCrossesBeforeAnUpdateThatWaitsForAnotherTask) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});

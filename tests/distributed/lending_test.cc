@@ -93,6 +93,23 @@ TEST_F(ALink, WhatIsWrittenMeanwhileIsDataLoss) {
   }
 }
 
+TEST_F(ALink, IsClosedOnceAllHasBeenRead) {
+  Tensor sent = region_tensor(3 << 20);
+  const std::weak_ptr<Buffer> buffer = sent.buffer();
+  auto held = hold_reader();
+  pair.a.channel->send(1, 2, std::move(sent), false);
+  pair.a.channel->close();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(buffer.expired());
+  EXPECT_FALSE(pair.a.has_ended());
+  held.unlock();
+  EXPECT_TRUE(eventually([&] { return pair.a.has_ended() && pair.b.has_ended(); }));
+  EXPECT_TRUE(pair.b.end->is_ok()) << pair.b.end->to_string();
+  EXPECT_EQ(pair.b.received.back().edge, 2);
+  expect_same(pair.b.received.back().value, bytes_tensor(3 << 20));
+  EXPECT_TRUE(eventually([&] { return buffer.expired(); }));
+}
+
 TEST_F(ALink, EndOfTheLinkReturnsWhatIsLent) {
   Tensor sent = region_tensor(3 << 20);
   const std::weak_ptr<Buffer> buffer = sent.buffer();

@@ -488,5 +488,58 @@ TEST(RendezvousRouter, EveryStepEndsWhenConnectionsBreak) {
   EXPECT_EQ(tasks["ps:0"].router->open_steps(), 0u);
 }
 
+// What belongs together is received into one buffer, each value in its place, and once.
+TEST(RendezvousRouter, ValuesAreReceivedIntoTheirPlaces) {
+  ConnectedTasks tasks({"ps:0", "worker:0"});
+  tasks.start_all();
+  tasks.wait_until_connected();
+  const auto with_place = [](CutEdge edge, size_t offset) {
+    edge.shape = {100'000};
+    edge.place = {.joint = 5, .offset = offset, .total = 1'000'000};
+    return edge;
+  };
+  const DeviceName ps = device("ps:0"), worker = device("worker:0");
+  const Edges edges =
+      edges_of({with_place(edge(0, ps, worker), 400'000), with_place(edge(1, ps, worker), 0),
+                with_place(edge(2, ps, worker), 0), edge(3, ps, worker)});
+  const auto values = [](float value) {
+    Tensor out(DType::f32, {100'000});
+    std::fill_n(out.data<float>(), 100'000, value);
+    return out;
+  };
+  Arrivals arrivals;
+  const auto at_worker = tasks["worker:0"].router->open(1, edges);
+  const auto at_ps = tasks["ps:0"].router->open(1, edges);
+  for (int64_t i = 0; i < 4; ++i) arrivals.expect(*at_worker, i);
+  at_ps->send(0, values(1), false);
+  at_ps->send(1, values(2), false);
+  at_ps->send(2, Tensor::of<float>({2}, {3, 4}), false);  // of another shape
+  at_ps->send(3, values(5), false);
+  for (int64_t i = 0; i < 4; ++i) ASSERT_TRUE(arrivals.wait(i));
+  const auto& buffer = arrivals.all[0].value.buffer();
+  EXPECT_EQ(buffer->joint(), 5);
+  EXPECT_EQ(buffer->bytes(), 1'000'000u);
+  EXPECT_EQ(arrivals.all[1].value.buffer(), buffer);
+  EXPECT_EQ(arrivals.all[0].value.raw(), static_cast<char*>(buffer->data()) + 400'000);
+  EXPECT_EQ(arrivals.all[1].value.raw(), buffer->data());
+  for (const int64_t i : {2, 3}) EXPECT_EQ(arrivals.all[i].value.buffer()->joint(), 0) << i;
+  EXPECT_EQ(arrivals.all[0].value.data<float>()[99'999], 1);
+  EXPECT_EQ(arrivals.all[1].value.data<float>()[99'999], 2);
+
+  RendezvousRouter& router = *tasks["worker:0"].router;
+  const Shape shape = {100'000};
+  EXPECT_FALSE(router.room_for(ps0, 1, 0, f32, shape).is_valid()) << "it has come";
+  EXPECT_FALSE(router.room_for(ps0, 2, 0, f32, shape).is_valid()) << "no such step";
+  tasks["worker:0"].router->open(3, edges);
+  EXPECT_FALSE(router.room_for(worker1, 3, 0, f32, shape).is_valid()) << "of another task";
+  EXPECT_FALSE(router.room_for(ps0, 3, 0, DType::i32, shape).is_valid());
+  EXPECT_FALSE(router.room_for(ps0, 3, 0, f32, {50'000}).is_valid());
+  EXPECT_FALSE(router.room_for(ps0, 3, 9, f32, shape).is_valid());
+  const Tensor room = router.room_for(ps0, 3, 0, f32, shape);
+  EXPECT_TRUE(room.is_valid());
+  EXPECT_NE(room.buffer(), buffer) << "every step has its own";
+  EXPECT_FALSE(router.room_for(ps0, 3, 0, f32, shape).is_valid()) << "a second time";
+}
+
 }  // namespace
 }  // namespace leat

@@ -165,7 +165,7 @@ TEST(Pipeline, ListsItsPasses) {
                        "connect", "prune", "defer", "structure_loops", "split_identity_n", "infer",
                        "expand_collectives", "read_late", "simplify", "place", "lower_collectives",
                        "simplify_placed", "mixed_precision", "spread_loops", "fuse_attention",
-                       "fuse", "recompute", "partition"}));
+                       "fuse", "recompute", "partition", "receive_in_place"}));
 }
 
 TEST(Pipeline, MergesEqualNodesPlacedOnTheSameDevice) {

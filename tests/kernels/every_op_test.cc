@@ -28,7 +28,7 @@ const std::set<std::string, std::less<>> without_example = {
     "DatasetToGraph", "DatasetToGraphV2",
     // Passes make them, and only GPUs have kernels for them: tests/cuda/attention_test.cc and
     // collectives_test.cc.
-    "_Attention", "_AttentionGrad", "_CollectiveJoin", "_CollectiveRun",
+    "_Attention", "_AttentionGrad", "_CollectiveJoin", "_CollectiveRun", "_ConcatInPlace",
     // They leave no value behind, or they wait, or hold a graph; they have their own tests.
     "_Fused", "CollectiveBcastRecv", "CollectiveBcastRecvV2", "_CollectiveMeet",
     "DestroyResourceOp", "GenerateVocabRemapping", "LoadAndRemapMatrix", "Save", "SaveSlices",
