@@ -176,7 +176,7 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
       link_->receive_region();
       is_more = read_messages(did_something);
       // What it has lent is its own again.
-      if (std::exchange(borrowed_, 0) > 0) link_->signal_peer();
+      if (borrowed_.exchange(0) > 0) link_->signal_peer();
       did_something |= write_queued();
     } catch (const std::exception&) {
       cancel(status_of_current_exception());
@@ -314,8 +314,8 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
   const SharedRegion* region_ = nullptr;  // if we lend
   std::deque<Lent> lent_;
   size_t lent_bytes_ = 0;
-  size_t borrowed_ = 0;      // on the poller's thread: bytes, since the peer was told
-  std::deque<Write> queue_;  // for which the ring has had no room
+  std::atomic<size_t> borrowed_{0};  // bytes that we have read there since the peer was told
+  std::deque<Write> queue_;          // for which the ring has had no room
   size_t queued_bytes_ = 0;
   size_t taken_ = 0;                       // by write(), since on_written was promised
   bool owes_written_ = false;              // it was promised, and the poller has a signal
