@@ -60,6 +60,7 @@ SharedRegion::SharedRegion(size_t bytes) : bytes_((bytes + unit - 1) / unit * un
     fail_to("map");
   }
   madvise(base_, bytes_, MADV_HUGEPAGE);  // where the system has such for shared memory
+  madvise(base_, bytes_, MADV_DONTDUMP);  // a dump would give every page of it memory
   free_[0] = bytes_;
 }
 
@@ -129,6 +130,7 @@ PeerRegion::PeerRegion(const Fd& descriptor) {
   void* const mapped =
       mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, descriptor.get(), 0);
   if (mapped == MAP_FAILED) fail_to("map a peer's");
+  madvise(mapped, bytes, MADV_DONTDUMP);
   base_ = static_cast<const char*>(mapped);
   bytes_ = bytes;
 }

@@ -12,7 +12,8 @@
 
 namespace leat {
 
-// A range of addresses over one file in memory. Thread-safe.
+// A range of addresses over one file in memory. Thread-safe. A child made by fork() shares it: what
+// the child writes there, the parent sees.
 class SharedRegion {
  public:
   // RESOURCE_EXHAUSTED if the system or a limit of the process (ulimit -v, -f) does not allow it.
