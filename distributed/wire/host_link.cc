@@ -183,7 +183,7 @@ void HostLink::lend(const SharedRegion* region) {
   // The number says nothing. Without a region the peer learns that there is none.
   const int fd = region != nullptr ? region->descriptor().get() : -1;
   if (!send_message(socket_.get(), 0, {&fd, region != nullptr ? 1u : 0u})) return;
-  awaits_region_ = true;
+  awaits_region_ = region != nullptr;
   signal_peer();
 }
 

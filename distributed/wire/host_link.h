@@ -39,7 +39,8 @@ class HostLink {
   void signal_peer() const;
   void signal_self() const;
 
-  // Lets the peer read `region`, if there is one; with that, what the peer lets us read is awaited.
+  // Lets the peer read `region`; with that, what the peer lets us read is awaited. Who has none,
+  // for want of addresses perhaps, does not map the peer's.
   void lend(const SharedRegion* region);
   // Takes the peer's region, once it has come. No effect before lend().
   void receive_region();

@@ -183,6 +183,26 @@ TEST(HostLink, MemoryThatThePeerCouldCutShortIsRefused) {
   EXPECT_EQ(adopt(Fd()), Code::data_loss);
 }
 
+// With a region on one side alone, nothing is lent: an end that has none maps none.
+TEST(HostLink, LendsOnlyIfBothEndsHaveARegion) {
+  const SharedRegion region(size_t{4} << 20), other(size_t{4} << 20);
+  for (const SharedRegion* ours : {&region, static_cast<const SharedRegion*>(nullptr)}) {
+    HostLinkListener listener;
+    auto [link, id] = hand_over_link(listener.offer());
+    const auto theirs = listener.take(id);
+    link->receive_region();  // nothing is awaited yet
+    link->lend(ours);
+    theirs->lend(&other);
+    link->receive_region();
+    theirs->receive_region();
+    EXPECT_EQ(link->writer().may_lend(), ours != nullptr);
+    EXPECT_EQ(theirs->writer().may_lend(), ours != nullptr);
+    EXPECT_EQ(link->lent(0, 1) != nullptr, ours != nullptr);
+    EXPECT_EQ(theirs->lent(0, 1) != nullptr, ours != nullptr);
+    EXPECT_EQ(theirs->lent(0, size_t{5} << 20), nullptr);
+  }
+}
+
 TEST(HostSharing, TasksOfAHostShareMemoryUnlessTheyAreToldNotTo) {
   for (const bool shares : {true, false}) {
     ConnectedTasks tasks({"ps:0", "worker:0"});

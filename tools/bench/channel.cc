@@ -335,6 +335,7 @@ std::string size_text(int64_t size) {
 }
 
 int run_parent(int rounds, const std::vector<int64_t>& sizes) {
+  SharedRegion::open();
   HostLinkListener listener;
   Child child(listener.offer());
   const auto poller = std::make_shared<HostPoller>(0, looks);
