@@ -112,8 +112,8 @@ LEAT_WIDE __m512i moved(__m512i lanes) {
 
 LEAT_WIDE __m512i lanes_at(const unsigned char* data) { return _mm512_loadu_si512(data); }
 
-// The bytes from `data` on; stored at `to`, too, unless it is null. What is stored is what counts:
-// each byte is loaded once.
+// The CRC of the bytes at `data`. If it stores, it copies them to `to`, and the CRC is that of the
+// copy: each byte is loaded once.
 template <bool stores>
 LEAT_WIDE uint32_t fold(const unsigned char* data, size_t bytes, uint32_t crc, unsigned char* to) {
   const auto rest_of = [&](uint32_t before) {

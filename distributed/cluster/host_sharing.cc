@@ -18,11 +18,11 @@ HostSharing::HostSharing(std::string who) : who_(std::move(who)) {
   }
 }
 
-void HostSharing::open_region(const std::string& who) {
+void HostSharing::open_region() const {
   try {
     SharedRegion::open();
   } catch (const Error& error) {
-    std::cerr << concat("leat: ", who,
+    std::cerr << concat("leat: ", who_,
                         " copies large tensors for other tasks of this host: ", error.message(),
                         "\n")
               << std::flush;

@@ -20,7 +20,7 @@ class HostSharing {
 
   // Lets the peers read this process's large tensors where they lie. If that fails, they are copied
   // once more, and the process logs the reason.
-  static void open_region(const std::string& who);
+  void open_region() const;
 
   // For a hello; "" if this task cannot share memory.
   std::string offer() const;

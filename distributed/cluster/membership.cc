@@ -51,7 +51,7 @@ void Membership::State::start(const ClusterSpec& spec, std::shared_ptr<Membershi
   listener_ = std::move(to);
   if (spec.shares_memory()) {
     sharing_.emplace(concat(self.task));
-    HostSharing::open_region(concat(self.task));
+    sharing_->open_region();
   }
   for (const TaskName& task : spec.tasks()) {
     if (task == self.task) continue;

@@ -180,10 +180,10 @@ void HostLink::signal_self() const {
 
 void HostLink::lend(const SharedRegion* region) {
   if (!socket_) return;
-  // The number says nothing. Without a region the peer learns that there is none.
-  const int fd = region != nullptr ? region->descriptor().get() : -1;
-  if (!send_message(socket_.get(), 0, {&fd, region != nullptr ? 1u : 0u})) return;
-  awaits_region_ = region != nullptr;
+  if (region == nullptr) return socket_.close();  // the peer sees that
+  const int fd = region->descriptor().get();
+  if (!send_message(socket_.get(), 0, {&fd, 1})) return socket_.close();  // the number says nothing
+  awaits_region_ = true;
   signal_peer();
 }
 
@@ -192,6 +192,7 @@ void HostLink::receive_region() {
   const std::optional<ReceivedMessage> got = receive_message(socket_.get());
   if (!got && (errno == EAGAIN || errno == EINTR)) return;
   awaits_region_ = false;
+  socket_.close();
   if (!got || got->fds.size() != 1) return;
   try {
     peer_region_ = std::make_unique<PeerRegion>(got->fds[0]);

@@ -39,8 +39,8 @@ class HostLink {
   void signal_peer() const;
   void signal_self() const;
 
-  // Lets the peer read `region`; with that, what the peer lets us read is awaited. Who has none,
-  // for want of addresses perhaps, does not map the peer's.
+  // Lets the peer read `region`, and from then on awaits the peer's. Without one nothing is lent in
+  // either direction: a process whose addresses are limited must not map the peer's either.
   void lend(const SharedRegion* region);
   // Takes the peer's region, once it has come. No effect before lend().
   void receive_region();

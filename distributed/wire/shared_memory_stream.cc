@@ -52,10 +52,8 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
       if (is_network_ended_ || is_closing_) return;
       link_ = std::move(link);
       poller_ = poller;
-      if (lending == Lending::allowed) {
-        region_ = SharedRegion::process();
-        link_->lend(region_);
-      }
+      if (lending == Lending::allowed) region_ = SharedRegion::process();
+      link_->lend(region_);
     }
     try {
       poller->add(shared_from_this());
@@ -314,7 +312,7 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
   const SharedRegion* region_ = nullptr;  // if we lend
   std::deque<Lent> lent_;
   size_t lent_bytes_ = 0;
-  std::atomic<size_t> borrowed_{0};  // bytes that we have read there since the peer was told
+  std::atomic<size_t> borrowed_{0};  // bytes read in the peer's region since it was last signalled
   std::deque<Write> queue_;          // for which the ring has had no room
   size_t queued_bytes_ = 0;
   size_t taken_ = 0;                       // by write(), since on_written was promised

@@ -48,14 +48,12 @@ std::optional<Joint> joint_of(const Node& node) {
   return out;
 }
 
-const std::string& device_attr(const Node& node, std::string_view name) {
-  return node.attr<std::string>(name);
-}
-
 bool is_from_elsewhere(const Node& node) {
-  return node.is("_Recv") && !node.attr<bool>("may_be_dead") &&
-         DeviceName::parse(device_attr(node, "send_device")).task_name() !=
-             DeviceName::parse(device_attr(node, "recv_device")).task_name();
+  if (!node.is("_Recv") || node.attr<bool>("may_be_dead")) return false;
+  const auto task_of = [&](std::string_view end) {
+    return DeviceName::parse(node.attr<std::string>(end)).task_name();
+  };
+  return task_of("send_device") != task_of("recv_device");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST_F(ALink, KeepsTheBufferUntilThePeerHasReadIt) {
     const uint64_t before = pair.a.channel->sent_bytes();
     pair.a.channel->send(1, size, std::move(sent), false);
     EXPECT_GT(pair.a.channel->sent_bytes() - before, static_cast<uint64_t>(size)) << "all is lent";
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // in which it would be released
     EXPECT_FALSE(buffer.expired());
     held.unlock();
     EXPECT_TRUE(eventually([&] { return buffer.expired(); })) << "without another message";
@@ -99,7 +99,7 @@ TEST_F(ALink, IsClosedOnceAllHasBeenRead) {
   auto held = hold_reader();
   pair.a.channel->send(1, 2, std::move(sent), false);
   pair.a.channel->close();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // in which it would end
   EXPECT_FALSE(buffer.expired());
   EXPECT_FALSE(pair.a.has_ended());
   held.unlock();
