@@ -54,16 +54,19 @@ SvdFactors<W>::SvdFactors(const std::vector<W>& a, int64_t m, int64_t n, bool fu
   W* const to_u = wants_vectors ? u.data() : nullptr;
   W* const to_v = wants_vectors ? v.data() : nullptr;
   if (is_finite(a) && dense<W>().svd(a.data(), m, n, full, s.data(), to_u, to_v)) return;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto nan = std::numeric_limits<RealOf<W>>::quiet_NaN();
   std::fill(s.begin(), s.end(), nan);
   std::fill(u.begin(), u.end(), W(nan));
   std::fill(v.begin(), v.end(), W(nan));
 }
 
+template struct QrFactors<float>;
 template struct QrFactors<double>;
 template struct QrFactors<complex128>;
+template struct SelfAdjointEigen<float>;
 template struct SelfAdjointEigen<double>;
 template struct SelfAdjointEigen<complex128>;
+template struct SvdFactors<float>;
 template struct SvdFactors<double>;
 template struct SvdFactors<complex128>;
 

@@ -1,4 +1,5 @@
-// Matrices as products of simpler ones, row-major. W is double or complex128; A' is the adjoint.
+// Matrices as products of simpler ones, row-major. W is float, double or
+// complex128; A' is the adjoint.
 #pragma once
 
 #include <cmath>
@@ -26,7 +27,7 @@ struct Lu {
   // NaN passes unless it is the first pivot, as in TensorFlow.
   void check_invertible() const {
     for (int64_t i = 0; i < n; ++i) {
-      const double pivot = std::abs(a[i * n + i]);
+      const RealOf<W> pivot = std::abs(a[i * n + i]);
       check(i == 0 ? pivot > 0 : pivot != 0, "Input is not invertible.");
     }
   }
@@ -57,7 +58,7 @@ struct QrFactors {
 // is not finite.
 template <class W>
 struct SelfAdjointEigen {
-  std::vector<double> values;
+  std::vector<RealOf<W>> values;
   std::vector<W> vectors;
   SelfAdjointEigen(std::vector<W> a, int64_t n, bool wants_vectors);
 };
@@ -68,16 +69,19 @@ struct SelfAdjointEigen {
 // the matrix is not finite.
 template <class W>
 struct SvdFactors {
-  std::vector<double> s;
+  std::vector<RealOf<W>> s;
   std::vector<W> u, v;
   SvdFactors(const std::vector<W>& a, int64_t m, int64_t n, bool full, bool wants_vectors = true);
 };
 
 // decomposition.cc instantiates them.
+extern template struct QrFactors<float>;
 extern template struct QrFactors<double>;
 extern template struct QrFactors<complex128>;
+extern template struct SelfAdjointEigen<float>;
 extern template struct SelfAdjointEigen<double>;
 extern template struct SelfAdjointEigen<complex128>;
+extern template struct SvdFactors<float>;
 extern template struct SvdFactors<double>;
 extern template struct SvdFactors<complex128>;
 

@@ -1,5 +1,5 @@
 // Decompositions of matrices [..., m, n]: Qr, Svd, SelfAdjointEigV2, Lu; and MatrixSolveLs, least
-// squares. Computes in double precision.
+// squares, which alone is computed in double precision: its normal equations square the condition.
 #include <numeric>
 
 #include "core/execution/step_end.h"
@@ -53,7 +53,8 @@ BoundKernel for_each_matrix(const KernelRequest& r, F f) {
   BoundKernel kernel = BoundKernel::of([e, f](const Arguments& a) {
     for (int64_t b = 0; b < e.count; ++b) {
       StepEnd::ask();
-      f(widened(a.input<T>(0) + b * e.m * e.n, e.m * e.n), b, a);
+      const T* const from = a.input<T>(0) + b * e.m * e.n;
+      f(DenseMatrix<T>(from, from + e.m * e.n), b, a);
     }
   });
   kernel.cost_ns = 5.0 * static_cast<double>(e.count * e.m * e.n * std::max(e.m, e.n));
@@ -66,7 +67,7 @@ template <class T>
 BoundKernel prepare_qr(TypeTag<T>, const KernelRequest& r) {
   const Extents e(r.inputs[0].shape);
   return for_each_matrix<T>(r, [e, full = r.attr<bool>("full_matrices")](
-                                   const Wide<T>& matrix, int64_t b, const Arguments& a) {
+                                   const DenseMatrix<T>& matrix, int64_t b, const Arguments& a) {
     const QrFactors qr(matrix, e.m, e.n, full);
     narrow(qr.q, a.output<T>(0) + b * static_cast<int64_t>(qr.q.size()));
     narrow(qr.r, a.output<T>(1) + b * static_cast<int64_t>(qr.r.size()));
@@ -107,7 +108,7 @@ BoundKernel prepare_svd(TypeTag<T>, const KernelRequest& r) {
   const Extents e(r.inputs[0].shape);
   return for_each_matrix<T>(
       r, [e, full = r.attr<bool>("full_matrices"), wants_vectors = r.attr<bool>("compute_uv")](
-             const Wide<T>& matrix, int64_t b, const Arguments& a) {
+             const DenseMatrix<T>& matrix, int64_t b, const Arguments& a) {
         const SvdFactors svd(matrix, e.m, e.n, full, wants_vectors);
         narrow(svd.s, a.output<T>(0) + b * static_cast<int64_t>(svd.s.size()));
         if (!wants_vectors) return;
@@ -151,7 +152,7 @@ template <class T>
 BoundKernel prepare_eigen(TypeTag<T>, const KernelRequest& r) {
   const int64_t n = Extents(r.inputs[0].shape).n;
   return for_each_matrix<T>(r, [n, wants_vectors = r.attr<bool>("compute_v")](
-                                   Wide<T> matrix, int64_t b, const Arguments& a) {
+                                   DenseMatrix<T> matrix, int64_t b, const Arguments& a) {
     const SelfAdjointEigen eigen(std::move(matrix), n, wants_vectors);
     narrow(eigen.values, a.output<T>(0) + b * n);
     if (wants_vectors) narrow(eigen.vectors, a.output<T>(1) + b * n * n);
@@ -212,7 +213,7 @@ const Op eigen_op{{
 template <class T, class Index>
 BoundKernel bind_lu(const KernelRequest& r) {
   const int64_t n = Extents(r.inputs[0].shape).n;
-  return for_each_matrix<T>(r, [n](Wide<T> matrix, int64_t b, const Arguments& a) {
+  return for_each_matrix<T>(r, [n](DenseMatrix<T> matrix, int64_t b, const Arguments& a) {
     const Lu lu(std::move(matrix), n);
     lu.check_invertible();
     narrow(lu.a, a.output<T>(0) + b * n * n);
@@ -322,9 +323,10 @@ BoundKernel prepare_least_squares(TypeTag<T>, const KernelRequest& r) {
   const Shape& rhs = r.inputs[1].shape;
   const int64_t columns = rhs[rhs.rank() - 1];
   return for_each_matrix<T>(r, [e, columns, fast = r.attr<bool>("fast")](
-                                   const Wide<T>& matrix, int64_t b, const Arguments& a) {
+                                   const DenseMatrix<T>& given, int64_t b, const Arguments& a) {
     const double regularizer = *a.input<double>(2);
     check(regularizer >= 0, "l2_regularizer must be >= 0.");
+    const Wide<T> matrix(given.begin(), given.end());
     const Wide<T> right = widened(a.input<T>(1) + b * e.m * columns, e.m * columns);
     Wide<T> x(e.n * columns);
     if (e.m > 0 && e.n > 0) {

@@ -5,10 +5,23 @@
 
 namespace leat {
 
+namespace {
+
+const RealDenseRoutines& of_this_processor() {
+  const auto* chosen = choose_isa(&dense_base, dense_avx2, dense_avx2);
+  return chosen == nullptr ? dense_base : *chosen;
+}
+
+}  // namespace
+
+template <>
+const DenseRoutines<float>& dense() {
+  return of_this_processor().f32;
+}
+
 template <>
 const DenseRoutines<double>& dense() {
-  const auto* chosen = choose_isa(&dense_base, dense_avx2, dense_avx512);
-  return chosen == nullptr ? dense_base : *chosen;
+  return of_this_processor().f64;
 }
 
 template <>

@@ -6,12 +6,12 @@
 #include "kernels/linear_algebra/dense_eigen.h"
 
 namespace leat {
-const DenseRoutines<double>* const dense_avx2 = &LEAT_VERSION::routines<double>;
+const RealDenseRoutines* const dense_avx2 = &LEAT_VERSION::real_routines;
 }
 #else
 #include "kernels/linear_algebra/dense.h"
 
 namespace leat {
-const DenseRoutines<double>* const dense_avx2 = nullptr;
+const RealDenseRoutines* const dense_avx2 = nullptr;
 }
 #endif

@@ -4,7 +4,7 @@
 #include "kernels/linear_algebra/dense_eigen.h"
 
 namespace leat {
-const DenseRoutines<double> dense_base = LEAT_VERSION::routines<double>;
+const RealDenseRoutines dense_base = LEAT_VERSION::real_routines;
 const DenseRoutines<std::complex<double>> dense_base_complex =
     LEAT_VERSION::routines<std::complex<double>>;
 }  // namespace leat

@@ -45,8 +45,8 @@ template <class W>
 using Const = Eigen::Map<const Eigen::Matrix<W, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
 
 // Solves for some right-hand sides at a time, so that no step takes long.
-template <unsigned mode, class A, class W>
-void solve_in_place(const A& a, Matrix<W>& b) {
+template <unsigned mode, class W>
+void solve_in_place(const Const<W>& a, RowMajor<W> b) {
   const int64_t most = std::max<int64_t>(16, (int64_t{1} << 30) / (1 + a.rows() * a.rows()));
   for (int64_t c = 0; c < b.cols(); c += most) {
     ask_for_step_end();
@@ -68,11 +68,8 @@ bool lu(W* a, int64_t n, int64_t* rows) {
 
 template <class W>
 void solve_lu(const W* lu, int64_t n, W* b, int64_t columns) {
-  const Matrix<W> factors = Const<W>(lu, n, n);
-  Matrix<W> x = Const<W>(b, n, columns);
-  solve_in_place<Eigen::UnitLower>(factors, x);
-  solve_in_place<Eigen::Upper>(factors, x);
-  RowMajor<W>(b, n, columns) = x;
+  solve_in_place<Eigen::UnitLower, W>({lu, n, n}, {b, n, columns});
+  solve_in_place<Eigen::Upper, W>({lu, n, n}, {b, n, columns});
 }
 
 template <class W>
@@ -88,14 +85,11 @@ bool cholesky(W* a, int64_t n) {
 
 template <class W>
 void solve_triangular(const W* a, int64_t n, bool upper, W* b, int64_t columns) {
-  const Matrix<W> t = Const<W>(a, n, n);
-  Matrix<W> x = Const<W>(b, n, columns);
   if (upper) {
-    solve_in_place<Eigen::Upper>(t, x);
+    solve_in_place<Eigen::Upper, W>({a, n, n}, {b, n, columns});
   } else {
-    solve_in_place<Eigen::Lower>(t, x);
+    solve_in_place<Eigen::Lower, W>({a, n, n}, {b, n, columns});
   }
-  RowMajor<W>(b, n, columns) = x;
 }
 
 template <class W>
@@ -110,7 +104,7 @@ void qr(const W* a, int64_t m, int64_t n, int64_t k, W* q, W* r) {
 }
 
 template <class W>
-bool eigen(const W* a, int64_t n, double* values, W* vectors) {
+bool eigen(const W* a, int64_t n, RealOf<W>* values, W* vectors) {
   const Eigen::SelfAdjointEigenSolver<Matrix<W>> solver(
       Const<W>(a, n, n), vectors == nullptr ? Eigen::EigenvaluesOnly : Eigen::ComputeEigenvectors);
   if (solver.info() != Eigen::Success) return false;
@@ -120,7 +114,7 @@ bool eigen(const W* a, int64_t n, double* values, W* vectors) {
 }
 
 template <class W>
-bool svd(const W* a, int64_t m, int64_t n, bool full, double* s, W* u, W* v) {
+bool svd(const W* a, int64_t m, int64_t n, bool full, RealOf<W>* s, W* u, W* v) {
   const bool wants_vectors = u != nullptr;
   const unsigned options = !wants_vectors ? 0U
                            : full         ? Eigen::ComputeFullU | Eigen::ComputeFullV
@@ -138,6 +132,8 @@ bool svd(const W* a, int64_t m, int64_t n, bool full, double* s, W* u, W* v) {
 template <class W>
 constexpr DenseRoutines<W> routines{lu<W>, solve_lu<W>, cholesky<W>, solve_triangular<W>,
                                     qr<W>, eigen<W>,    svd<W>};
+
+constexpr RealDenseRoutines real_routines{routines<float>, routines<double>};
 
 }  // namespace LEAT_VERSION
 }  // namespace leat

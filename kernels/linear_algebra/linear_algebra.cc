@@ -1,5 +1,5 @@
 // Solves systems with square matrices, [..., n, n]: Cholesky, MatrixTriangularSolve, MatrixSolve,
-// MatrixInverse, determinants. Computes in double precision.
+// MatrixInverse, determinants.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -63,14 +63,15 @@ BoundKernel prepare_cholesky(TypeTag<T>, const KernelRequest& r) {
   return BoundKernel::of([=](const Arguments& a) {
     for (int64_t b = 0; b < batches; ++b) {
       StepEnd::ask();
-      Wide<T> l = widened(a.input<T>(0) + b * n * n, n * n);
+      const T* const from = a.input<T>(0) + b * n * n;
+      DenseMatrix<T> l(from, from + n * n);
       for (int64_t i = 0; i < n; ++i) l[i * (n + 1)] = std::real(l[i * (n + 1)]);
-      const bool is_positive = dense<WideType<T>>().cholesky(l.data(), n);
+      const bool is_positive = dense<DenseType<T>>().cholesky(l.data(), n);
       for (int64_t i = 0; i < n; ++i) {
         const auto diagonal = l.begin() + i * (n + 1);
         if (!is_positive)
-          std::fill_n(diagonal - i, i + 1, std::numeric_limits<double>::quiet_NaN());
-        std::fill(diagonal + 1, l.begin() + (i + 1) * n, WideType<T>(0));
+          std::fill_n(diagonal - i, i + 1, std::numeric_limits<RealOf<T>>::quiet_NaN());
+        std::fill(diagonal + 1, l.begin() + (i + 1) * n, DenseType<T>(0));
       }
       narrow(l, a.output<T>() + b * n * n);
     }
@@ -123,10 +124,11 @@ BoundKernel prepare_triangular(TypeTag<T>, const KernelRequest& r) {
       const T* m = a.input<T>(0) + of_matrix.data<int64_t>()[b] * n * n;
       const T* from = a.input<T>(1) + of_rhs.data<int64_t>()[b] * n * columns;
       T* to = a.output<T>() + b * n * columns;
-      Wide<T> triangle = widened(m, n * n);
+      DenseMatrix<T> triangle(m, m + n * n);
       if (is_adjoint) triangle = adjoint_of(triangle, n, n);
-      Wide<T> x = widened(from, n * columns);  // of a zero on the diagonal: inf, as TensorFlow
-      dense<WideType<T>>().solve_triangular(triangle.data(), n, upper, x.data(), columns);
+      // Of a zero on the diagonal: inf, as TensorFlow.
+      DenseMatrix<T> x(from, from + n * columns);
+      dense<DenseType<T>>().solve_triangular(triangle.data(), n, upper, x.data(), columns);
       narrow(x, to);
     }
   });
@@ -201,14 +203,15 @@ BoundKernel bind_solve(const KernelRequest& r, int64_t columns) {
     const int64_t width = columns == 0 ? n : columns;
     for (int64_t b = 0; b < batches; ++b) {
       StepEnd::ask();
-      Wide<T> matrix = widened(a.input<T>(0) + b * n * n, n * n);
+      const T* const from = a.input<T>(0) + b * n * n;
+      DenseMatrix<T> matrix(from, from + n * n);
       const Lu lu(adjoint ? adjoint_of(matrix, n, n) : std::move(matrix), n);
       lu.check_invertible();
-      Wide<T> rhs(n * width);
+      DenseMatrix<T> rhs(n * width);
       if (columns == 0) {
         for (int64_t i = 0; i < n; ++i) rhs[i * (n + 1)] = 1;
       } else {
-        rhs = widened(a.input<T>(1) + b * n * width, n * width);
+        std::copy_n(a.input<T>(1) + b * n * width, n * width, rhs.begin());
       }
       narrow(lu.solve(rhs, width), a.output<T>() + b * n * width);
     }
@@ -271,11 +274,13 @@ BoundKernel bind_determinant(const KernelRequest& r, bool is_log) {
   return BoundKernel::of([=](const Arguments& a) {
     for (int64_t b = 0; b < batches; ++b) {
       StepEnd::ask();
-      const Lu lu(widened(a.input<T>(0) + b * n * n, n * n), n);
+      const T* const from = a.input<T>(0) + b * n * n;
+      const Lu lu(DenseMatrix<T>(from, from + n * n), n);
+      // In double precision: a product of floats overflows earlier.
       WideType<T> sign = lu.is_odd ? -1 : 1, determinant = sign;
       double log = 0;
       for (int64_t i = 0; i < n; ++i) {
-        const WideType<T> pivot = lu.a[i * (n + 1)];
+        const WideType<T> pivot(lu.a[i * (n + 1)]);
         determinant *= pivot;
         sign *= direction_of(pivot);
         log += std::log(std::abs(pivot));

@@ -1,4 +1,4 @@
-// The type that matrices are computed in, whatever their own type: double precision.
+// The types that matrices are computed in.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 namespace leat {
 
+// Double precision, for what loses too much in the matrix's own type.
 template <class T>
 using WideType = std::conditional_t<is_complex_type<T>, complex128, double>;
 template <class T>
@@ -20,6 +21,14 @@ Wide<T> widened(const T* from, int64_t n) {
   return Wide<T>(from, from + n);
 }
 
+// The matrix's own type, as in TensorFlow. Complex numbers are computed in double precision: the
+// routines take a minute to compile for one more type.
+template <class T>
+using DenseType = std::conditional_t<is_complex_type<T>, complex128, T>;
+template <class T>
+using DenseMatrix = std::vector<DenseType<T>>;
+
+// Rounds to the type of the matrix.
 template <class W, class T>
 void narrow(const std::vector<W>& values, T* to) {
   std::transform(values.begin(), values.end(), to, [](const W& x) { return static_cast<T>(x); });

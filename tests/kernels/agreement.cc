@@ -39,7 +39,8 @@ Tensor with_signs(const Tensor& matrices, const std::vector<double>& signs) {
   return from_doubles(matrices.dtype(), matrices.shape(), values);
 }
 
-// The outputs, but eigenvectors and singular vectors with signs that all devices choose alike.
+}  // namespace
+
 std::vector<Tensor> with_chosen_signs(const std::string& op, std::vector<Tensor> outputs) {
   if (op != "SelfAdjointEigV2" && op != "Svd") return outputs;
   if (outputs[1].shape().rank() < 2) return outputs;  // without vectors
@@ -47,8 +48,6 @@ std::vector<Tensor> with_chosen_signs(const std::string& op, std::vector<Tensor>
   for (size_t i = 1; i < outputs.size(); ++i) outputs[i] = with_signs(outputs[i], signs);
   return outputs;
 }
-
-}  // namespace
 
 bool close(double a, double b, double tolerance) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);

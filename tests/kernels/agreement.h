@@ -26,6 +26,10 @@ bool close(double a, double b, double tolerance);
 void expect_equal(const Tensor& actual, const Tensor& expected, double tolerance,
                   const std::string& what);
 
+// The outputs, but eigenvectors and singular vectors of real matrices with signs that every device
+// and dtype chooses alike.
+std::vector<Tensor> with_chosen_signs(const std::string& op, std::vector<Tensor> outputs);
+
 // The dtypes that the op's T may have and some kernel of this device takes; none if no attribute is
 // called T.
 std::vector<DType> dtypes_of(const OpDef& op, DeviceType device);
