@@ -131,7 +131,7 @@ BoundKernel prepare_spectrogram(const KernelRequest& r) {
                                      static_cast<double>(frames.window));
   }
   BoundKernel kernel =
-      BoundKernel::of([=, window = std::move(window), fft = Fft(frames.fft),
+      BoundKernel::of([=, window = std::move(window), fft = Fft<double>(frames.fft),
                        is_squared = r.attr<bool>("magnitude_squared")](const Arguments& a) {
         float* out = a.output<float>();
         std::vector<std::complex<double>> x(frames.fft);

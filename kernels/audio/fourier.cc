@@ -1,5 +1,5 @@
 // Discrete Fourier transforms over the last 1, 2 or 3 axes: FFT, IFFT and, for real numbers, RFFT
-// and IRFFT. Computes in double precision.
+// and IRFFT. Computes in the type of the numbers, as TensorFlow does.
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -8,22 +8,13 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
-#include "kernels/audio/fft_lanes.h"
+#include "kernels/audio/fft_stages.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
 
 namespace leat {
 namespace {
-
-template <class T>
-struct RealOf {
-  using type = T;
-};
-template <class T>
-struct RealOf<std::complex<T>> {
-  using type = T;
-};
 
 int64_t product_of(const std::vector<int64_t>& extents) {
   int64_t out = 1;
@@ -59,26 +50,30 @@ struct Grid {
 };
 
 // Two arrays for the elements of some sequences, aligned to vectors.
+template <class R>
 class Workspace {
  public:
-  explicit Workspace(int64_t doubles) : each_((doubles + 7) / 8 * 8), memory_(2 * each_ + 8) {
+  explicit Workspace(int64_t numbers)
+      : each_((numbers + line - 1) / line * line), memory_(2 * each_ + line) {
     auto at = reinterpret_cast<uintptr_t>(memory_.data());
-    first_ = memory_.data() + (64 - at % 64) % 64 / sizeof(double);
+    first_ = memory_.data() + (64 - at % 64) % 64 / sizeof(R);
   }
-  double* first() { return first_; }
-  double* other(const double* than) { return than == first_ ? first_ + each_ : first_; }
+  R* first() { return first_; }
+  R* other(const R* than) { return than == first_ ? first_ + each_ : first_; }
 
  private:
+  static constexpr int64_t line = 64 / sizeof(R);  // of the cache
   int64_t each_;
-  std::vector<double> memory_;
-  double* first_;
+  std::vector<R> memory_;
+  R* first_;
 };
 
-// The transform of the lines of one axis.
+enum class Kind { complex, from_real, to_real };
+
+// The transform of the lines of one axis, computed in R.
+template <class R>
 class Pass {
  public:
-  enum class Kind { complex, from_real, to_real };
-
   // Of sequences of n numbers.
   Pass(int64_t n, Kind kind, bool is_inverse)
       : n_(n),
@@ -90,109 +85,133 @@ class Pass {
     for (int64_t k = 0; k <= n / 2; ++k) {
       StepEnd::pace(8);
       const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
-      roots_.emplace_back(std::cos(angle), -std::sin(angle));
+      roots_.emplace_back(static_cast<R>(std::cos(angle)), static_cast<R>(-std::sin(angle)));
     }
   }
 
-  // Lines [begin, end) along the axis. Elements of the real side are of type T or U, those of the
-  // complex side pairs of them.
-  template <class T, class U>
-  void run(const T* from, const Grid& source, U* to, const Grid& target, size_t axis, int64_t begin,
+  // Lines [begin, end) along the axis. Elements of the complex side are pairs of numbers.
+  void run(const R* from, const Grid& source, R* to, const Grid& target, size_t axis, int64_t begin,
            int64_t end) const {
+    static const auto run_lanes = choose_isa(&Pass::run_base, &Pass::run_avx2, &Pass::run_avx512);
     constexpr int64_t most_of_lanes = 1 << 16;  // longer sequences would leave the cache
     const int64_t room = 2 * (fft_.capacity() + 1);
     const bool has_lanes = fft_.capacity() <= most_of_lanes && end - begin > 2;
-    Workspace work(room * (has_lanes ? Fft::lanes : 1));
+    Workspace<R> work(room * (has_lanes ? lanes() : 1));
     while (begin < end) {
       StepEnd::pace(16 * n_);
-      if (has_lanes && end - begin > 2) {
-        const int64_t count = std::min(end - begin, Fft::lanes);
-        run_some<Fft::lanes>(from, source, to, target, axis, begin, count, work);
-        begin += count;
+      const Part part{from, source, to, target, axis, begin, std::min(end - begin, lanes())};
+      if (has_lanes && part.count > 2) {
+        (this->*run_lanes)(part, work);
+        begin += part.count;
       } else {
-        run_some<1>(from, source, to, target, axis, begin, 1, work);
+        run_some<1>(part, work);
         ++begin;
       }
     }
   }
 
+  // Lines that are transformed together: as many as a vector has lanes.
+  static int64_t lanes() {
+    static const int64_t found =
+        choose_isa(base_bytes, avx2_bytes, avx512_bytes) / static_cast<int64_t>(sizeof(R));
+    return found;
+  }
+
  private:
+  static constexpr int64_t base_bytes = 16, avx2_bytes = 32, avx512_bytes = 64;  // of vectors
+
+  // Some lines; a pass of one lane takes the first.
+  struct Part {
+    const R* from;
+    const Grid& source;
+    R* to;
+    const Grid& target;
+    size_t axis;
+    int64_t first, count;
+  };
+
+  void run_base(const Part& part, Workspace<R>& work) const {
+    run_some<base_bytes / sizeof(R)>(part, work);
+  }
+  LEAT_TARGET_AVX2 void run_avx2(const Part& part, Workspace<R>& work) const {
+    run_some<avx2_bytes / sizeof(R)>(part, work);
+  }
+  LEAT_TARGET_AVX512 void run_avx512(const Part& part, Workspace<R>& work) const {
+    run_some<avx512_bytes / sizeof(R)>(part, work);
+  }
+
   // The places of real sequences are counted in numbers, those of complex ones in pairs.
-  template <class T>
-  static Lines<T> lines_of(T* data, const Grid& grid, size_t axis, int64_t first, int64_t count,
-                           int64_t n, int64_t numbers) {
-    Lines<T> out{.at = {}, .count = count, .n = n, .stride = grid.strides[axis]};
-    for (int64_t l = 0; l < Fft::lanes; ++l)
-      out.at[l] = data + numbers * grid.line(axis, first + std::min(l, count - 1));
+  template <int64_t lanes, class T>
+  static Lines<T, lanes> lines_of(T* data, const Grid& grid, const Part& part, int64_t n,
+                                  int64_t numbers) {
+    Lines<T, lanes> out{
+        .at = {}, .count = std::min(part.count, lanes), .n = n, .stride = grid.strides[part.axis]};
+    for (int64_t l = 0; l < lanes; ++l)
+      out.at[l] = data + numbers * grid.line(part.axis, part.first + std::min(l, out.count - 1));
     return out;
   }
 
-  template <int64_t lanes, class T, class U>
-  void run_some(const T* from, const Grid& source, U* to, const Grid& target, size_t axis,
-                int64_t first, int64_t count, Workspace& work) const {
-    using V = std::conditional_t<lanes == 1, double, Lanes>;
-    const int64_t half = n_ / 2 + 1;
+  template <int64_t lanes>
+  LEAT_INLINE void run_some(const Part& part, Workspace<R>& work) const {
+    using V = Lanes<R, lanes>;
+    const int64_t half = n_ / 2 + 1, pairs = is_halved_ ? n_ / 2 : n_;
     const bool from_real = kind_ == Kind::from_real, to_real = kind_ == Kind::to_real;
-    const Lines<const T> in = lines_of(from, source, axis, first, count,
-                                       to_real      ? half
-                                       : is_halved_ ? n_ / 2
-                                                    : n_,
-                                       from_real ? 1 : 2);
-    const Lines<U> out = lines_of(to, target, axis, first, count,
-                                  from_real    ? half
-                                  : is_halved_ ? n_ / 2
-                                               : n_,
-                                  to_real ? 1 : 2);
-    double* x = work.first();
-    vectorized([&]() LEAT_INLINE {
-      if (from_real && !is_halved_) {
-        load_real<lanes>(in, x);
-      } else {
-        load<lanes>(in, is_inverse_ && !to_real, x);
-      }
-      if (to_real) spread<V>(x, work.other(x));
-    });
-    if (to_real) x = work.other(x);
-    x = lanes == 1 ? fft_.of_one(x, work.other(x)) : fft_.of_lanes(x, work.other(x));
-    vectorized([&]() LEAT_INLINE {
-      if (from_real && is_halved_) gather<V>(x, work.other(x));
-      const double* y = from_real && is_halved_ ? work.other(x) : x;
-      const double by = is_inverse_ ? 1 / static_cast<double>(fft_.length()) : 1;
-      if (to_real && !is_halved_) {
-        store_real<lanes>(y, by, out);
-      } else {
-        store<lanes>(y, is_inverse_, by, out);
-      }
-    });
+    const Lines<const R, lanes> in =
+        lines_of<lanes>(part.from, part.source, part, to_real ? half : pairs, from_real ? 1 : 2);
+    const Lines<R, lanes> out =
+        lines_of<lanes>(part.to, part.target, part, from_real ? half : pairs, to_real ? 1 : 2);
+    R* x = work.first();
+    if (from_real && !is_halved_) {
+      load_real(in, x);
+    } else {
+      load(in, is_inverse_ && !to_real, x);
+    }
+    if (to_real) {
+      spread<V>(x, work.other(x));
+      x = work.other(x);
+    }
+    x = reinterpret_cast<R*>(
+        FftStages<V, R>::run(fft_, reinterpret_cast<V*>(x), reinterpret_cast<V*>(work.other(x))));
+    if (from_real && is_halved_) {
+      gather<V>(x, work.other(x));
+      x = work.other(x);
+    }
+    const R by = is_inverse_ ? 1 / static_cast<R>(fft_.length()) : 1;
+    if (to_real && !is_halved_) {
+      store_real(x, by, out);
+    } else {
+      store(x, is_inverse_, by, out);
+    }
   }
 
-  template <int64_t lanes, class T>
-  LEAT_INLINE void load_real(const Lines<const T>& lines, double* x) const {
+  template <int64_t lanes>
+  LEAT_INLINE void load_real(const Lines<const R, lanes>& lines, R* x) const {
     for (int64_t k = 0; k < n_; ++k) {
       for (int64_t l = 0; l < lanes; ++l) {
-        x[2 * k * lanes + l] = static_cast<double>(lines.at[l][k]);
+        x[2 * k * lanes + l] = lines.at[l][k];
         x[(2 * k + 1) * lanes + l] = 0;
       }
     }
   }
-  template <int64_t lanes, class U>
-  LEAT_INLINE void store_real(const double* x, double by, const Lines<U>& lines) const {
+  template <int64_t lanes>
+  LEAT_INLINE void store_real(const R* x, R by, const Lines<R, lanes>& lines) const {
     for (int64_t k = 0; k < n_; ++k) {
       for (int64_t l = 0; l < std::min(lanes, lines.count); ++l)
-        lines.at[l][k] = static_cast<U>(x[(2 * k + 1) * lanes + l] * by);
+        lines.at[l][k] = x[(2 * k + 1) * lanes + l] * by;
     }
   }
 
   // Half the spectrum of n real numbers from the transform of n / 2 complex ones, which hold two of
   // them each (W. Press et al., "Numerical recipes", 12.3).
   template <class V>
-  LEAT_INLINE void gather(const double* from, double* to) const {
-    const auto* z = reinterpret_cast<const Pair<V>*>(from);
-    auto* out = reinterpret_cast<Pair<V>*>(to);
+  LEAT_INLINE void gather(const R* from, R* to) const {
+    const auto* z = reinterpret_cast<const Pair<V, R>*>(from);
+    auto* out = reinterpret_cast<Pair<V, R>*>(to);
     const int64_t h = n_ / 2;
     for (int64_t k = 0; k <= h; ++k) {
-      const Pair<V> here = z[k == h ? 0 : k], mirrored = z[k == 0 ? 0 : h - k].conjugate();
-      const Pair<V> even = (here + mirrored) * 0.5, odd = ((here - mirrored) * 0.5).times_minus_i();
+      const Pair<V, R> here = z[k == h ? 0 : k], mirrored = z[k == 0 ? 0 : h - k].conjugate();
+      const Pair<V, R> even = (here + mirrored) * R(0.5),
+                       odd = ((here - mirrored) * R(0.5)).times_minus_i();
       out[k] = even + odd * roots_[k];
     }
   }
@@ -200,24 +219,24 @@ class Pass {
   // The opposite, for the inverse; where an element of the spectrum mirrors itself, only its real
   // part counts. Leaves real and imaginary parts exchanged.
   template <class V>
-  LEAT_INLINE void spread(double* from, double* to) const {
-    auto* x = reinterpret_cast<Pair<V>*>(from);
-    auto* out = reinterpret_cast<Pair<V>*>(to);
+  LEAT_INLINE void spread(R* from, R* to) const {
+    auto* x = reinterpret_cast<Pair<V, R>*>(from);
+    auto* out = reinterpret_cast<Pair<V, R>*>(to);
     x[0].im = V{};
     const int64_t h = n_ / 2;
     if (!is_halved_) {
       for (int64_t k = 0; k < n_; ++k) {
-        const Pair<V> value = k <= h ? x[k] : x[n_ - k].conjugate();
+        const Pair<V, R> value = k <= h ? x[k] : x[n_ - k].conjugate();
         out[k] = {value.im, value.re};
       }
       return;
     }
     x[h].im = V{};
     for (int64_t k = 0; k < h; ++k) {
-      const Pair<V> mirrored = x[h - k].conjugate();
-      const Pair<V> even = (x[k] + mirrored) * 0.5,
-                    odd = (x[k] - mirrored) * 0.5 * std::conj(roots_[k]);
-      const Pair<V> value = even - odd.times_minus_i();
+      const Pair<V, R> mirrored = x[h - k].conjugate();
+      const Pair<V, R> even = (x[k] + mirrored) * R(0.5),
+                       odd = (x[k] - mirrored) * R(0.5) * std::conj(roots_[k]);
+      const Pair<V, R> value = even - odd.times_minus_i();
       out[k] = {value.im, value.re};
     }
   }
@@ -225,8 +244,8 @@ class Pass {
   int64_t n_;
   Kind kind_;
   bool is_inverse_, is_halved_;
-  Fft fft_;
-  std::vector<complex128> roots_;
+  Fft<R> fft_;
+  std::vector<std::complex<R>> roots_;
 };
 
 std::vector<int64_t> last_axes(const Shape& shape, int count) {
@@ -243,36 +262,33 @@ int64_t checked_product(const std::vector<int64_t>& extents) {
 
 // The transform of blocks of T to blocks of U, of all their axes, of which the passes are in the
 // order in which they run. Between passes lies a block of complex numbers.
-template <class T, class U>
-BoundKernel bind_passes(int64_t blocks, std::vector<std::pair<size_t, Pass>> passes,
+template <class T, class U, class R>
+BoundKernel bind_passes(int64_t blocks, std::vector<std::pair<size_t, Pass<R>>> passes,
                         const Grid& source, int64_t in, const Grid& between, const Grid& target,
                         int64_t out) {
   const int64_t elements = std::max(in, out);
-  using Real = typename RealOf<T>::type;
-  using RealOut = typename RealOf<U>::type;
   BoundKernel kernel = BoundKernel::of([=, passes = std::move(passes)](const Arguments& a) {
-    const auto* from = reinterpret_cast<const Real*>(a.input<T>(0));
-    auto* to = reinterpret_cast<RealOut*>(a.output<U>());
-    constexpr int64_t in_numbers = sizeof(T) / sizeof(Real),
-                      out_numbers = sizeof(U) / sizeof(RealOut);
+    const auto* from = reinterpret_cast<const R*>(a.input<T>(0));
+    auto* to = reinterpret_cast<R*>(a.output<U>());
+    constexpr int64_t in_numbers = sizeof(T) / sizeof(R), out_numbers = sizeof(U) / sizeof(R);
     if (passes.size() == 1) {  // a block is a line
       const Grid lines_in({blocks, source.extents[0]}, {blocks, in}),
           lines_out({blocks, target.extents[0]}, {blocks, out});
-      const int64_t groups = (blocks + Fft::lanes - 1) / Fft::lanes;
+      const int64_t lanes = Pass<R>::lanes(), groups = (blocks + lanes - 1) / lanes;
       a.stream->parallel_for(groups, 1 + 4096 / elements, [&](int64_t begin, int64_t end) {
-        passes[0].second.run(from, lines_in, to, lines_out, 1, begin * Fft::lanes,
-                             std::min(blocks, end * Fft::lanes));
+        passes[0].second.run(from, lines_in, to, lines_out, 1, begin * lanes,
+                             std::min(blocks, end * lanes));
       });
       return;
     }
     a.stream->parallel_for(blocks, 1 + 32768 / elements, [&](int64_t begin, int64_t end) {
-      std::vector<complex128> block(product_of(between.extents));
-      auto* const middle = reinterpret_cast<double*>(block.data());
+      std::vector<R> block(2 * product_of(between.extents));
+      R* const middle = block.data();
       for (int64_t b = begin; b < end; ++b) {
         for (size_t i = 0; i < passes.size(); ++i) {
           const auto& [axis, pass] = passes[i];
-          const Real* first = from + b * in * in_numbers;
-          RealOut* last = to + b * out * out_numbers;
+          const R* first = from + b * in * in_numbers;
+          R* last = to + b * out * out_numbers;
           if (i == 0) {
             pass.run(first, source, middle, between, axis, 0, between.lines(axis));
           } else if (i + 1 < passes.size()) {
@@ -298,9 +314,10 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r, int axes, bool is_invers
   if (shape.elements() == 0) return {};
   const std::vector<int64_t> extents = last_axes(shape, axes);
   const int64_t elements = checked_product(extents);
-  std::vector<std::pair<size_t, Pass>> passes;
+  using R = typename T::value_type;
+  std::vector<std::pair<size_t, Pass<R>>> passes;
   for (size_t axis = extents.size(); axis-- > 0;)
-    passes.emplace_back(axis, Pass(extents[axis], Pass::Kind::complex, is_inverse));
+    passes.emplace_back(axis, Pass<R>(extents[axis], Kind::complex, is_inverse));
   const Grid grid(extents, extents);
   return bind_passes<T, T>(shape.elements() / elements, std::move(passes), grid, elements, grid,
                            grid, elements);
@@ -399,10 +416,10 @@ BoundKernel prepare_real(const KernelRequest& r, int axes) {
                              out = last_axes(r.outputs[0].shape, axes);
   checked_product(extents);
   const size_t last = extents.size() - 1;
-  std::vector<std::pair<size_t, Pass>> passes;
-  passes.emplace_back(last, Pass(extents[last], Pass::Kind::from_real, false));
+  std::vector<std::pair<size_t, Pass<T>>> passes;
+  passes.emplace_back(last, Pass<T>(extents[last], Kind::from_real, false));
   for (size_t axis = last; axis-- > 0;)
-    passes.emplace_back(axis, Pass(extents[axis], Pass::Kind::complex, false));
+    passes.emplace_back(axis, Pass<T>(extents[axis], Kind::complex, false));
   const Grid half(out, out);
   return bind_passes<T, Complex>(r.outputs[0].shape.elements() / product_of(out), std::move(passes),
                                  Grid(extents, in), product_of(in), half, half, product_of(out));
@@ -421,10 +438,10 @@ BoundKernel prepare_real_inverse(const KernelRequest& r, int axes) {
   const size_t last = extents.size() - 1;
   std::vector<int64_t> half = extents;
   half[last] = extents[last] / 2 + 1;
-  std::vector<std::pair<size_t, Pass>> passes;
+  std::vector<std::pair<size_t, Pass<T>>> passes;
   for (size_t axis = 0; axis < last; ++axis)
-    passes.emplace_back(axis, Pass(extents[axis], Pass::Kind::complex, true));
-  passes.emplace_back(last, Pass(extents[last], Pass::Kind::to_real, true));
+    passes.emplace_back(axis, Pass<T>(extents[axis], Kind::complex, true));
+  passes.emplace_back(last, Pass<T>(extents[last], Kind::to_real, true));
   return bind_passes<Complex, T>(r.outputs[0].shape.elements() / elements, std::move(passes),
                                  Grid(half, in), product_of(in), Grid(half, half),
                                  Grid(extents, extents), elements);
