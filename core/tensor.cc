@@ -38,13 +38,32 @@ constexpr bool keeps_blocks = true;
        " bytes for one buffer could not be allocated");
 }
 
+bool is_block(size_t bytes) {
+  return keeps_blocks && bytes >= BlockMemory::least && bytes <= BlockMemory::most;
+}
+
+void* take_block(size_t bytes) {
+  void* const data = BlockMemory::process().take(bytes);
+  if (data == nullptr) fail_out_of_memory(bytes);
+  return data;
+}
+
 // Of elements that have constructors.
 template <class T>
 std::shared_ptr<Buffer> objects(int64_t count) {
   constexpr size_t most = SIZE_MAX / sizeof(T) / 2;
   const size_t bytes = std::min<size_t>(count, most) * sizeof(T);
   const MemoryClaim claim(bytes);
-  T* const objects = std::allocator<T>().allocate(count);
+  T* const objects =
+      is_block(bytes) ? static_cast<T*>(take_block(bytes)) : std::allocator<T>().allocate(count);
+  const auto destroy = [objects, bytes](int64_t made) {
+    std::destroy_n(objects, made);
+    if (is_block(bytes)) {
+      BlockMemory::process().give(objects, bytes);
+    } else {
+      std::allocator<T>().deallocate(objects, bytes / sizeof(T));
+    }
+  };
   int64_t made = 0;
   try {
     for (; made < count; ++made) {
@@ -52,14 +71,10 @@ std::shared_ptr<Buffer> objects(int64_t count) {
       std::construct_at(objects + made);
     }
   } catch (...) {
-    std::destroy_n(objects, made);
-    std::allocator<T>().deallocate(objects, count);
+    destroy(made);
     throw;
   }
-  return std::make_shared<Buffer>(objects, bytes, [count](void* p) {
-    std::destroy_n(static_cast<T*>(p), count);
-    std::allocator<T>().deallocate(static_cast<T*>(p), count);
-  });
+  return std::make_shared<Buffer>(objects, bytes, [count, destroy](void*) { destroy(count); });
 }
 
 template <class T>
@@ -87,10 +102,8 @@ Buffer::~Buffer() {
 std::shared_ptr<Buffer> Buffer::allocate(size_t bytes) {
   if (bytes == 0) return std::make_shared<Buffer>(nullptr, 0, nullptr);
   const MemoryClaim claim(bytes);
-  if (keeps_blocks && bytes >= BlockMemory::least && bytes <= BlockMemory::most) {
-    void* data = BlockMemory::process().take(bytes);
-    if (data == nullptr) fail_out_of_memory(bytes);
-    return std::make_shared<Buffer>(data, bytes,
+  if (is_block(bytes)) {
+    return std::make_shared<Buffer>(take_block(bytes), bytes,
                                     [bytes](void* p) { BlockMemory::process().give(p, bytes); });
   }
   // Big blocks start on a huge page and ask for them: a 4 KB page fault costs 1.5 µs, so 64 MB of

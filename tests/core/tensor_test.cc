@@ -105,6 +105,22 @@ TEST(Tensor, ClonesStrings) {
   EXPECT_THROW(Tensor(DType::string, {1}, Buffer::allocate(64)), Error);
 }
 
+TEST(Tensor, ManyStringsTakeABlockAgain) {
+#ifdef LEAT_UNDER_SANITIZER
+  GTEST_SKIP() << "a sanitizer sees freed memory only if it is really freed";
+#endif
+  const Shape shape{5000};
+  const void* before = nullptr;
+  {
+    const Tensor texts = Tensor::full(shape, std::string(100, 'a'));
+    before = texts.raw();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(before) % 4096, 0u) << "a block, not of the heap";
+  }
+  const Tensor again(DType::string, shape);
+  EXPECT_EQ(again.raw(), before);
+  for (const std::string& text : again.span<std::string>()) EXPECT_EQ(text, "");
+}
+
 TEST(Tensor, WrapsExistingMemory) {
   float values[4] = {1, 2, 3, 4};
   int released = 0;
