@@ -1,7 +1,6 @@
 // StringSplit and StringSplitV2: the parts of each string as a row of a sparse matrix.
 #include <algorithm>
 #include <string_view>
-#include <vector>
 
 #include "core/execution/step_end.h"
 #include "graph/gradient.h"
@@ -14,84 +13,104 @@ namespace leat {
 namespace {
 
 using Text = std::string_view;
-using Parts = std::vector<Text>;
 
-// Adds the parts between bytes that are one of `separators`; every byte if `separators` is empty.
-void split_at_any(Text text, Text separators, bool skip_empty, Parts& parts) {
-  const auto add = [&](Text part) {
-    if (!skip_empty || !part.empty()) parts.push_back(part);
-  };
-  if (text.empty()) return;
-  if (separators.empty()) {
-    for (size_t i = 0; i < text.size(); ++i) parts.push_back(text.substr(i, 1));
-    return;
+class ByteSet {
+ public:
+  constexpr explicit ByteSet(Text bytes) {
+    for (const char byte : bytes) has_[static_cast<uint8_t>(byte)] = true;
   }
-  size_t begin = 0;
-  for (size_t end; (end = text.find_first_of(separators, begin)) != Text::npos; begin = end + 1)
-    add(text.substr(begin, end - begin));
-  add(text.substr(begin));
+  // The first place from `at` on whose byte is in the set, or is not; the text's end if none is.
+  size_t find(Text text, size_t at) const { return find(text, at, true); }
+  size_t find_other(Text text, size_t at) const { return find(text, at, false); }
+
+ private:
+  size_t find(Text text, size_t at, bool in) const {
+    while (at < text.size() && has_[static_cast<uint8_t>(text[at])] != in) ++at;
+    return at;
+  }
+  bool has_[256] = {};
+};
+
+// Calls add(part) for the parts between bytes in `separators`.
+template <class Add>
+void split_at_any(Text text, const ByteSet& separators, bool skip_empty, Add add) {
+  if (text.empty()) return;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = separators.find(text, begin);
+    if (!skip_empty || end > begin) add(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+template <class Add>
+void split_into_bytes(Text text, Add add) {
+  for (size_t i = 0; i < text.size(); ++i) add(text.substr(i, 1));
 }
 
 // Splits at white space, without empty parts; after `most` cuts, unless that is negative, the rest
 // is one more part, even if it is empty.
-void split_at_spaces(Text text, int64_t most, Parts& parts) {
-  const Text spaces = " \t\n\r\f\v";
-  if (most == 0) return parts.push_back(text);
-  const size_t before = parts.size();
-  size_t begin = text.find_first_not_of(spaces);
-  while (begin != Text::npos) {
-    const size_t end = std::min(text.find_first_of(spaces, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = text.find_first_not_of(spaces, end);
-    if (static_cast<int64_t>(parts.size() - before) != most) continue;
-    parts.push_back(text.substr(std::min(begin, text.size())));
-    break;
+template <class Add>
+void split_at_spaces(Text text, int64_t most, Add add) {
+  static constexpr ByteSet spaces(" \t\n\r\f\v");
+  if (most == 0) return add(text);
+  size_t begin = spaces.find_other(text, 0);
+  for (int64_t cuts = 1; begin < text.size(); ++cuts) {
+    const size_t end = spaces.find(text, begin);
+    add(text.substr(begin, end - begin));
+    begin = spaces.find_other(text, end);
+    if (cuts == most) return add(text.substr(begin));
   }
 }
 
 // Splits at every `separator`, with empty parts; at most `most` times unless it is negative.
-void split_at(Text text, Text separator, int64_t most, Parts& parts) {
-  if (separator.empty()) return split_at_spaces(text, most, parts);
-  const size_t before = parts.size();
+template <class Add>
+void split_at(Text text, Text separator, int64_t most, Add add) {
+  if (separator.empty()) return split_at_spaces(text, most, add);
+  const auto find = [&](size_t begin) {  // a search for one byte is a single memchr
+    return separator.size() == 1 ? text.find(separator[0], begin) : text.find(separator, begin);
+  };
   size_t begin = 0;
-  for (size_t end; (end = text.find(separator, begin)) != Text::npos;
-       begin = end + separator.size()) {
-    if (most >= 0 && static_cast<int64_t>(parts.size() - before) == most) break;
-    parts.push_back(text.substr(begin, end - begin));
+  for (int64_t cuts = 0; cuts != most; ++cuts) {
+    const size_t end = find(begin);
+    if (end == Text::npos) break;
+    add(text.substr(begin, end - begin));
+    begin = end + separator.size();
   }
-  parts.push_back(text.substr(begin));
+  add(text.substr(begin));
 }
 
-// `split` adds the parts of a text.
+// split(text, add) calls add(part) for the parts of a text. All texts are split twice, to count
+// the parts and to write them: to keep the places of all parts in between would take longer.
 template <class Split>
 void set_outputs(ExecuteContext& c, Split split) {
   const Tensor& input = c.input(0);
   check(input.shape().rank() == 1, "input must be a vector, got shape: ", input.shape());
-  Parts parts;  // of all texts
-  std::vector<size_t> ends;
-  ends.reserve(input.elements());
-  for (const std::string& text : input.span<std::string>()) {
+  const auto texts = input.span<std::string>();
+  int64_t count = 0, longest = 0;
+  for (const std::string& text : texts) {
     StepEnd::pace(64);
-    split(text, parts);
-    ends.push_back(parts.size());
+    int64_t parts = 0;
+    split(text, [&](Text) { ++parts; });
+    count += parts;
+    longest = std::max(longest, parts);
   }
-  const auto count = static_cast<int64_t>(parts.size());
   Tensor indices(DType::i64, {count, 2}), values(DType::string, {count});
   auto* index = indices.data<int64_t>();
   auto* value = values.data<std::string>();
-  size_t longest = 0, begin = 0;
-  for (size_t row = 0; row < ends.size(); begin = ends[row++]) {
+  int64_t row = 0;
+  for (const std::string& text : texts) {
     StepEnd::pace(64);
-    longest = std::max(longest, ends[row] - begin);
-    for (size_t i = begin; i < ends[row]; ++i) {
-      *index++ = static_cast<int64_t>(row);
-      *index++ = static_cast<int64_t>(i - begin);
-      (value++)->assign(parts[i]);
-    }
+    int64_t column = 0;
+    split(text, [&](Text part) {
+      *index++ = row;
+      *index++ = column++;
+      (value++)->assign(part);
+    });
+    ++row;
   }
   c.set_output(0, std::move(indices));
   c.set_output(1, std::move(values));
-  c.set_output(2, Tensor::of<int64_t>({2}, {input.elements(), static_cast<int64_t>(longest)}));
+  c.set_output(2, Tensor::of<int64_t>({2}, {input.elements(), longest}));
 }
 
 void infer(ShapeContext& c) {
@@ -120,13 +139,23 @@ const Op split_op{{
                              "delimiter must be a scalar, got shape: ", delimiter.shape());
                        const bool skip_empty = c.node().attr<bool>("skip_empty");
                        const Text separators = *delimiter.data<std::string>();
-                       set_outputs(c, [&](Text text, Parts& parts) {
-                         split_at_any(text, separators, skip_empty, parts);
+                       if (separators.empty()) {
+                         return set_outputs(
+                             c, [](Text text, auto add) { split_into_bytes(text, add); });
+                       }
+                       set_outputs(c, [&, set = ByteSet(separators)](Text text, auto add) {
+                         split_at_any(text, set, skip_empty, add);
                        });
                      }}},
     .examples = {{.inputs = {texts({"a b", "", "c"}), Tensor::scalar(" ")},
                   .outputs = {longs({3, 2}, {0, 0, 0, 1, 2, 0}), texts({"a", "b", "c"}),
-                              longs({3, 2})}}},
+                              longs({3, 2})}},
+                 {.inputs = {texts({"a,.b", ",", ""}), Tensor::scalar(".,")},
+                  .attrs = {{"skip_empty", false}},
+                  .outputs = {longs({5, 2}, {0, 0, 0, 1, 0, 2, 1, 0, 1, 1}),
+                              texts({"a", "", "b", "", ""}), longs({3, 3})}},
+                 {.inputs = {texts({"ab"}), Tensor::scalar("")},
+                  .outputs = {longs({2, 2}, {0, 0, 0, 1}), texts({"a", "b"}), longs({1, 2})}}},
     .has_data_dependent_shape = true,
     .is_not_differentiable = true,
 }};
@@ -151,12 +180,19 @@ const Op split_v2_op{{
                              "sep must be a scalar, got shape: ", separator.shape());
                        const int64_t most = c.node().attr<int64_t>("maxsplit");
                        const Text at = *separator.data<std::string>();
-                       set_outputs(
-                           c, [&](Text text, Parts& parts) { split_at(text, at, most, parts); });
+                       set_outputs(c, [&](Text text, auto add) { split_at(text, at, most, add); });
                      }}},
     .examples = {{.inputs = {texts({"a,,b", "c"}), Tensor::scalar(",")},
                   .outputs = {longs({4, 2}, {0, 0, 0, 1, 0, 2, 1, 0}), texts({"a", "", "b", "c"}),
-                              longs({2, 3})}}},
+                              longs({2, 3})}},
+                 {.inputs = {texts({"a, b, c", ""}), Tensor::scalar(", ")},
+                  .attrs = {{"maxsplit", int64_t{1}}},
+                  .outputs = {longs({3, 2}, {0, 0, 0, 1, 1, 0}), texts({"a", "b, c", ""}),
+                              longs({2, 2})}},
+                 {.inputs = {texts({" a\t b ", "c ", " "}), Tensor::scalar("")},
+                  .attrs = {{"maxsplit", int64_t{1}}},
+                  .outputs = {longs({4, 2}, {0, 0, 0, 1, 1, 0, 1, 1}), texts({"a", "b ", "c", ""}),
+                              longs({3, 2})}}},
     .has_data_dependent_shape = true,
     .is_not_differentiable = true,
 }};
