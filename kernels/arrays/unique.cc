@@ -3,9 +3,9 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "core/execution/step_end.h"
 #include "graph/gradient.h"
@@ -18,30 +18,30 @@
 namespace leat {
 namespace {
 
-// The groups found among n things.
-struct Groups {
-  std::vector<int64_t> group;  // of each thing
-  std::vector<int64_t> first;  // thing of each group
-  std::vector<int64_t> count;  // of things in each group
-};
-
-template <class Key, class KeyOf>
-Groups grouped(int64_t n, KeyOf key_of) {
-  Groups groups;
-  absl::flat_hash_map<Key, int64_t> found;
-  groups.group.reserve(n);
+// group[i] = the group of thing number i among n, which has all things with its key. Returns the
+// first thing of each group.
+template <class Key, class Index, class KeyOf>
+std::vector<int64_t> find_groups(int64_t n, KeyOf key_of, Index* group) {
+  absl::flat_hash_map<Key, Index> found;
+  std::vector<int64_t> first;
   for (int64_t i = 0; i < n; ++i) {
     StepEnd::pace(32);
-    const auto [at, is_new] =
-        found.try_emplace(key_of(i), static_cast<int64_t>(groups.first.size()));
-    if (is_new) {
-      groups.first.push_back(i);
-      groups.count.push_back(0);
-    }
-    groups.group.push_back(at->second);
-    ++groups.count[at->second];
+    const auto [at, is_new] = found.try_emplace(key_of(i), static_cast<Index>(first.size()));
+    if (is_new) first.push_back(i);
+    group[i] = at->second;
   }
-  return groups;
+  return first;
+}
+
+template <class Index>
+Tensor sizes_of_groups(int64_t n, const Index* group, int64_t groups) {
+  Tensor sizes = Tensor::full<Index>({groups}, 0);
+  auto* const size = sizes.data<Index>();
+  for (int64_t i = 0; i < n; ++i) {
+    StepEnd::pace(4);
+    ++size[group[i]];
+  }
+  return sizes;
 }
 
 // A slice's elements as bytes, equal where the elements are: -0 is 0.
@@ -63,39 +63,20 @@ std::string bytes_of(const T* data, int64_t outer, int64_t stride, int64_t inner
   return bytes;
 }
 
-Tensor integers(DType dtype, const std::vector<int64_t>& values) {
-  check(dtype == DType::i64 ||
-            static_cast<int64_t>(values.size()) <= std::numeric_limits<int32_t>::max(),
-        "unique of ", values.size(), " elements needs out_idx = int64");
-  Tensor out(dtype, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (dtype == DType::i64) {
-      out.data<int64_t>()[i] = values[i];
-    } else {
-      out.data<int32_t>()[i] = static_cast<int32_t>(values[i]);
-    }
-  }
-  return out;
-}
-
 // Without elements all slices are alike, and there may be any number of them.
+template <class Index>
 void unique_of_nothing(ExecuteContext& c, int axis) {
   const Tensor& x = c.input(0);
   const int64_t n = x.shape()[axis];
   Shape shape = x.shape();
   shape.set(axis, std::min<int64_t>(n, 1));
-  const DType index = c.node().attr<DType>("out_idx");
-  check(index == DType::i64 || n <= std::numeric_limits<int32_t>::max(), "unique of ", n,
-        " elements needs out_idx = int64");
-  Tensor idx(index, {n});
-  if (n > 0) std::memset(idx.raw(), 0, idx.bytes());
   c.set_output(0, Tensor(x.dtype(), shape));
-  c.set_output(1, std::move(idx));
+  c.set_output(1, Tensor::full<Index>({n}, 0));
   if (c.node().op.starts_with("UniqueWithCounts"))
-    c.set_output(2, integers(index, std::vector<int64_t>(shape[axis], n)));
+    c.set_output(2, Tensor::full<Index>({shape[axis]}, static_cast<Index>(n)));
 }
 
-template <class T>
+template <class T, class Index>
 void unique(ExecuteContext& c) {
   const Tensor& x = c.input(0);
   const bool has_axis = c.num_inputs() > 1 && c.input(1).elements() > 0;
@@ -111,31 +92,36 @@ void unique(ExecuteContext& c) {
     check(x.shape().rank() == 1, "unique expects a 1D vector, got shape ", x.shape());
   }
   const int64_t n = x.shape()[axis];
-  if (x.elements() == 0) return unique_of_nothing(c, axis);
+  check(n <= std::numeric_limits<Index>::max(), "unique of ", n, " elements needs out_idx = int64");
+  if (x.elements() == 0) return unique_of_nothing<Index>(c, axis);
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
   for (int i = axis + 1; i < x.shape().rank(); ++i) inner *= x.shape()[i];
   const T* data = x.data<T>();
   // 0 and -0 are equal; every NaN of a vector is a value of its own, as it is for ==.
-  const Groups groups =
+  Tensor idx(dtype_of<Index>, {n});
+  auto* const group = idx.data<Index>();
+  const std::vector<int64_t> first =
       x.shape().rank() == 1
-          ? grouped<ComputeType<T>>(n, [&](int64_t i) { return ComputeType<T>(data[i]); })
-          : grouped<std::string>(
-                n, [&](int64_t i) { return bytes_of(data + i * inner, outer, n * inner, inner); });
+          ? find_groups<ComputeType<T>>(
+                n, [&](int64_t i) { return ComputeType<T>(data[i]); }, group)
+          : find_groups<std::string>(
+                n, [&](int64_t i) { return bytes_of(data + i * inner, outer, n * inner, inner); },
+                group);
   Shape shape = x.shape();
-  const int64_t count = static_cast<int64_t>(groups.first.size());
+  const auto count = static_cast<int64_t>(first.size());
   shape.set(axis, count);
   Tensor y(x.dtype(), shape);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t g = 0; g < count; ++g) {
-      copy_elements(data + (o * n + groups.first[g]) * inner, inner,
+      copy_elements(data + (o * n + first[g]) * inner, inner,
                     y.data<T>() + (o * count + g) * inner);
     }
   }
-  const DType index = c.node().attr<DType>("out_idx");
   c.set_output(0, std::move(y));
-  c.set_output(1, integers(index, groups.group));
-  if (c.node().op.starts_with("UniqueWithCounts")) c.set_output(2, integers(index, groups.count));
+  c.set_output(1, std::move(idx));
+  if (c.node().op.starts_with("UniqueWithCounts"))
+    c.set_output(2, sizes_of_groups(n, group, count));
 }
 
 void infer(ShapeContext& c) {
@@ -170,7 +156,11 @@ OpDef unique_op(std::string name, bool has_axis, bool has_counts) {
       .attrs = {"T: type", "out_idx: {int32, int64} = int32"},
       .shape = infer,
       .kernels = {execute_kernel("T", AllButComplexTypes{},
-                                 []<class T>(TypeTag<T>, ExecuteContext& c) { unique<T>(c); })},
+                                 []<class T>(TypeTag<T>, ExecuteContext& c) {
+                                   c.node().attr<DType>("out_idx") == DType::i64
+                                       ? unique<T, int64_t>(c)
+                                       : unique<T, int32_t>(c);
+                                 })},
       .examples = {{.inputs = {floats({3, 1, 3})}, .outputs = {floats({3, 1}), ints({0, 1, 0})}}},
       .has_data_dependent_shape = true,
       .is_not_differentiable = true,
