@@ -1,71 +1,48 @@
-// leat: cpu+cuda
 // Colour changes of the pixels of images [height, width, channels] and batches of them: AdjustHue
-// and AdjustSaturation.
-#include <algorithm>
-#include <cmath>
+// and AdjustSaturation. cuda/images/adjust_colours.cu has those of GPUs.
+#include "kernels/images/adjust_colours.h"
 
-#include "kernels/elementwise.h"
-#include "kernels/images/pixels.h"
+#include "kernels/cpu.h"
 
 namespace leat {
 namespace {
 
-// A pixel as the place of its colour on the circle red, yellow, green, cyan, blue, magenta, in [0,
-// 6), and its smallest and largest value.
-struct Pixel {
-  float place = 0, least, largest;
+template <class Change>
+void change_pixels(const Change& change, const float* x, int64_t n, float* y) {
+  vectorized([=]() LEAT_INLINE {
+    LEAT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < n; ++i) change_pixel(change, x, i, y);
+  });
+}
 
-  LEAT_DEVICE explicit Pixel(const float* rgb)
-      : least(std::min({rgb[0], rgb[1], rgb[2]})), largest(std::max({rgb[0], rgb[1], rgb[2]})) {
-    const float range = largest - least;
-    if (range == 0) return;
-    place = rgb[0] == largest   ? (rgb[1] - rgb[2]) / range
-            : rgb[1] == largest ? (rgb[2] - rgb[0]) / range + 2
-                                : (rgb[0] - rgb[1]) / range + 4;
-    if (place < 0) place += 6;
+template <class Change>
+void change_pixels(const Change& change, const half* x, int64_t n, half* y) {
+  constexpr int64_t tile = 256;
+  float values[3 * tile];
+  for (int64_t at = 0; at < n; at += tile) {
+    const int64_t count = std::min(tile, n - at);
+    widen_row(x + 3 * at, 3 * count, values);
+    change_pixels(change, values, count, values);
+    narrow_row(values, 3 * count, y + 3 * at);
   }
-
-  LEAT_DEVICE void write(float* rgb) const {
-    const float full[3] = {std::abs(place - 3) - 1, 2 - std::abs(place - 2),
-                           2 - std::abs(place - 4)};
-    for (int i = 0; i < 3; ++i)
-      rgb[i] = least + (largest - least) * std::clamp(full[i], 0.0F, 1.0F);
-  }
-};
-
-struct Hue {
-  LEAT_DEVICE static void adjust(Pixel& pixel, float delta) {
-    pixel.place = std::fmod(pixel.place + 6 * delta, 6.0F);
-    if (pixel.place < 0) pixel.place += 6;
-  }
-};
-
-struct Saturation {
-  LEAT_DEVICE static void adjust(Pixel& pixel, float scale) {
-    if (pixel.largest <= 0) return;
-    const float saturation = (pixel.largest - pixel.least) / pixel.largest;
-    pixel.least = pixel.largest * (1 - std::clamp(saturation * scale, 0.0F, 1.0F));
-  }
-};
-
-template <class Change, class T>
-struct ChangePixel {
-  LEAT_DEVICE void operator()(int64_t i, const Pointers& p) const {
-    float rgb[3];
-    read_pixel(p.input<T>(0), i, rgb);
-    Pixel pixel(rgb);
-    Change::adjust(pixel, *p.input<float>(1));
-    pixel.write(rgb);
-    write_pixel(rgb, i, p.output<T>());
-  }
-};
+}
 
 template <class Change>
 std::vector<Kernel> pixel_kernels() {
-  return typed_kernels("T", Types<float, half>{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
-    return bind_indexed(r, r.inputs[0].shape.elements() / 3, 150, ChangePixel<Change, T>{})
-        .sharing(0, 0);
-  });
+  return {cpu_kernel("T", Types<float, half>{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
+    const int64_t pixels = r.inputs[0].shape.elements() / 3;
+    if (pixels == 0) return BoundKernel{};
+    BoundKernel kernel = BoundKernel::of([pixels](const Arguments& a) {
+      const Change change(*a.input<float>(1));
+      const T* const x = a.input<T>(0);
+      T* const y = a.output<T>();
+      a.stream->parallel_for(pixels, 5'000, [&](int64_t begin, int64_t end) {
+        change_pixels(change, x + 3 * begin, end - begin, y + 3 * begin);
+      });
+    });
+    kernel.cost_ns = 4 * static_cast<double>(pixels);
+    return std::move(kernel).sharing(0, 0);
+  })};
 }
 
 template <class Change>
