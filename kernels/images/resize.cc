@@ -82,18 +82,19 @@ void infer_gradient(ShapeContext& c) {
 // ---- Kernels
 
 // One line of the output from one of the input that has been resized along the other axis, and has
-// room for one more number. `known` channels, or any number if that is 0.
-template <int known>
+// room for one more number. `known` channels and `known_taps`, or any number of those that are 0.
+template <int known, int known_taps>
 LEAT_INLINE inline void resize_line(const Taps& taps, int64_t any_channels, const float* from,
                                     float* to) {
   const int64_t channels = known != 0 ? known : any_channels;
+  const int64_t count = known_taps != 0 ? known_taps : taps.count;
   for (int64_t i = 0; i < taps.out; ++i, to += channels) {
-    const int64_t* index = taps.index.data() + i * taps.count;
-    const float* weight = taps.weight.data() + i * taps.count;
+    const int64_t* index = taps.index.data() + i * count;
+    const float* weight = taps.weight.data() + i * count;
     if constexpr (known == 3) {
       using Four [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = float;
       Four sum{};
-      for (int64_t j = 0; j < taps.count; ++j)
+      for (int64_t j = 0; j < count; ++j)
         sum += weight[j] * *reinterpret_cast<const Four*>(from + index[j] * 3);
       if (i + 1 < taps.out) {  // the next pixel overwrites the fourth
         *reinterpret_cast<Four*>(to) = sum;
@@ -101,7 +102,7 @@ LEAT_INLINE inline void resize_line(const Taps& taps, int64_t any_channels, cons
         for (int c = 0; c < 3; ++c) to[c] = sum[c];
       }
     } else {
-      for (int64_t j = 0; j < taps.count; ++j) {
+      for (int64_t j = 0; j < count; ++j) {
         for (int64_t c = 0; c < channels; ++c) {
           const float part = weight[j] * from[index[j] * channels + c];
           to[c] = j == 0 ? part : to[c] + part;
@@ -122,23 +123,26 @@ void resize_by_axes(const Resize& resize, const T* x, float* y, int64_t begin, i
     const int64_t image = r / taps.out, first = r % taps.out * taps.count;
     vectorized([&]() LEAT_INLINE {
       float* const sums = line.data();
-      for (int64_t i = first; i < first + taps.count; ++i) {
-        const T* from = x + (image * resize.height + taps.index[i]) * width;
-        const float weight = taps.weight[i];
-        if (i == first) {
-          for (int64_t k = 0; k < width; ++k) sums[k] = weight * static_cast<float>(from[k]);
-        } else {
-          for (int64_t k = 0; k < width; ++k) sums[k] += weight * static_cast<float>(from[k]);
-        }
+      const auto weighted = [&](int64_t tap, int64_t k) LEAT_INLINE {
+        const T* from = x + (image * resize.height + taps.index[tap]) * width;
+        return taps.weight[tap] * static_cast<float>(from[k]);
+      };
+      if (taps.count == 1) {
+        for (int64_t k = 0; k < width; ++k) sums[k] = weighted(first, k);
+      } else {
+        for (int64_t k = 0; k < width; ++k) sums[k] = weighted(first, k) + weighted(first + 1, k);
       }
+      for (int64_t i = first + 2; i < first + taps.count; ++i)
+        for (int64_t k = 0; k < width; ++k) sums[k] += weighted(i, k);
       float* const to = y + r * row;
       switch (resize.channels) {
         case 1:
-          return resize_line<1>(resize.columns, 1, sums, to);
+          return resize_line<1, 0>(resize.columns, 1, sums, to);
         case 3:
-          return resize_line<3>(resize.columns, 3, sums, to);
+          return resize.columns.count == 2 ? resize_line<3, 2>(resize.columns, 3, sums, to)
+                                           : resize_line<3, 0>(resize.columns, 3, sums, to);
         default:
-          return resize_line<0>(resize.columns, resize.channels, sums, to);
+          return resize_line<0, 0>(resize.columns, resize.channels, sums, to);
       }
     });
   }

@@ -46,6 +46,26 @@ TEST(Resize, ChannelsAreResizedAlike) {
   }
 }
 
+// The loop over rows is another than the one over columns.
+TEST(Resize, RowsAreResizedAsColumnsAre) {
+  const auto turned = [](const Tensor& images) {
+    return run_op("Transpose", {images, ints({0, 2, 1, 3})})[0];
+  };
+  for (const char* op : {"ResizeBilinear", "ResizeBicubic", "ResizeArea"}) {
+    for (const auto& [rows, columns] : {std::pair{5, 23}, {13, 90}, {2, 3}, {1, 1}, {7, 40}}) {
+      for (const int64_t channels : {1, 3, 4}) {
+        const Tensor x = image(channels), y = run_op(op, {x, ints({rows, columns})})[0];
+        const Tensor other = turned(run_op(op, {turned(x), ints({columns, rows})})[0]);
+        ASSERT_EQ(y.shape(), other.shape());
+        for (int64_t i = 0; i < y.elements(); ++i) {
+          ASSERT_NEAR(y.data<float>()[i], other.data<float>()[i], 1e-6)
+              << op << " to " << rows << " x " << columns << " x " << channels << ", element " << i;
+        }
+      }
+    }
+  }
+}
+
 // A plane is interpolated without error, whatever the loop.
 TEST(Resize, InterpolatesAPlane) {
   for (const int64_t channels : {1, 2, 3, 4}) {
