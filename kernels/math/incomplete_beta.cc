@@ -49,8 +49,9 @@ LEAT_DEVICE double log_density(double a, double b, double x, double y) {
 }
 
 // The continued fraction of DLMF 8.17.22 by Lentz's algorithm; it converges fast for
-// x < (a + 1) / (a + b + 2), in about sqrt(max(a, b)) steps.
-LEAT_DEVICE double fraction(double a, double b, double x) {
+// x < (a + 1) / (a + b + 2), in about sqrt(max(a, b)) steps. Ends at a step that changes the value
+// by no more than `accuracy` of it.
+LEAT_DEVICE double fraction(double a, double b, double x, double accuracy) {
   constexpr double tiny = 1e-300;
   double c = 1, d = 1 - (a + b) * x / (a + 1);
   if (std::abs(d) < tiny) d = tiny;
@@ -70,12 +71,12 @@ LEAT_DEVICE double fraction(double a, double b, double x) {
       change = c * d;
       value *= change;
     }
-    if (std::abs(change - 1) <= 3e-16) break;
+    if (std::abs(change - 1) <= accuracy) break;
   }
   return value;
 }
 
-LEAT_DEVICE double incomplete_beta(double a, double b, double x) {
+LEAT_DEVICE double incomplete_beta(double a, double b, double x, double accuracy) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   if (a <= 0 || b <= 0) return nan;
@@ -83,8 +84,8 @@ LEAT_DEVICE double incomplete_beta(double a, double b, double x) {
   if (!(a < infinity && b < infinity && x > 0 && x < 1)) return nan;
   const double y = 1 - x;
   const double density = std::exp(log_density(a, b, x, y));
-  const double z = x <= (a + 1) / (a + b + 2) ? density * fraction(a, b, x) / a
-                                              : 1 - density * fraction(b, a, y) / b;
+  const double z = x <= (a + 1) / (a + b + 2) ? density * fraction(a, b, x, accuracy) / a
+                                              : 1 - density * fraction(b, a, y, accuracy) / b;
   return z < 0 ? 0 : z > 1 ? 1 : z;
 }
 
@@ -93,7 +94,9 @@ struct Betainc {
   static constexpr bool has_versions = false;
   template <class T>
   LEAT_DEVICE T operator()(T a, T b, T x) const {
-    return static_cast<T>(incomplete_beta(a, b, x));
+    // Far more digits than a float has, so that it is rounded from the same number but for ties.
+    constexpr double accuracy = sizeof(T) == sizeof(float) ? 1e-11 : 3e-16;
+    return static_cast<T>(incomplete_beta(a, b, x, accuracy));
   }
 };
 
