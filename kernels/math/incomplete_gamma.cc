@@ -9,26 +9,29 @@ namespace leat {
 namespace {
 
 // P(a, x) = prefix / a * value, with its derivative with respect to a; prefix = x^a e^-x / Γ(a).
+// Ends at a term of no more than `accuracy` of the value.
 struct Series {
   double value = 1, derivative = 0;
 
-  LEAT_DEVICE Series(double a, double x) {
+  LEAT_DEVICE Series(double a, double x, double accuracy = 1e-17) {
     double term = 1, log_derivative = 0;
     for (int i = 1; i < 5000; ++i) {
       log_derivative -= 1 / (a + i);
       term *= x / (a + i);
       value += term;
       derivative += term * log_derivative;
-      if (term <= value * 1e-17) break;
+      if (term <= value * accuracy) break;
     }
   }
 };
 
-// Q(a, x) = prefix * value.
+// Q(a, x) = prefix * value. Ends at a step that changes the value, and the derivative where it is
+// wanted, by no more than `accuracy`.
+template <bool with_derivative>
 struct Fraction {
   double value = 0, derivative = 0;
 
-  LEAT_DEVICE Fraction(double a, double x) {
+  LEAT_DEVICE Fraction(double a, double x, double accuracy = 2e-16) {
     constexpr double big = 4503599627370496.0;
     double y = 1 - a, z = x + y + 1;
     double p2 = 1, q2 = x, p1 = x + 1, q1 = z * x;  // of the two steps before
@@ -44,7 +47,8 @@ struct Fraction {
       double change = 1;
       if (q != 0) {
         const double next = p / q, next_derivative = (dp - next * dq) / q;
-        change = std::abs(next - value) / std::abs(next) + std::abs(next_derivative - derivative);
+        change = std::abs(next - value) / std::abs(next);
+        if (with_derivative) change += std::abs(next_derivative - derivative);
         value = next;
         derivative = next_derivative;
       }
@@ -54,7 +58,7 @@ struct Fraction {
         p2 /= big, q2 /= big, p1 /= big, q1 /= big;
         dp2 /= big, dq2 /= big, dp1 /= big, dq1 /= big;
       }
-      if (change <= 2e-16) break;
+      if (change <= accuracy) break;
     }
   }
 };
@@ -64,8 +68,11 @@ LEAT_DEVICE double prefix(double a, double x) {
   return std::exp(a * std::log(x) - x - std::lgamma(a));
 }
 
-// P, or Q = 1 - P.
+// P, or Q = 1 - P, as a T. A float gets far more digits than it has, so that it is rounded from the
+// same number but for ties.
+template <class T>
 LEAT_DEVICE double incomplete_gamma(double a, double x, bool upper) {
+  constexpr bool is_double = sizeof(T) == sizeof(double);
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (x == 0 && !upper) return 0;  // as TensorFlow has it, for any a
   if (!(a > 0) || !(x >= 0)) return std::numeric_limits<double>::quiet_NaN();
@@ -74,17 +81,17 @@ LEAT_DEVICE double incomplete_gamma(double a, double x, bool upper) {
   if (x == infinity) return upper ? 0 : 1;
   if (a == infinity) return upper ? 1 : 0;
   if (uses_fraction(a, x)) {
-    const double q = prefix(a, x) * Fraction(a, x).value;
+    const double q = prefix(a, x) * Fraction<false>(a, x, is_double ? 2e-16 : 1e-11).value;
     return upper ? q : 1 - q;
   }
-  const double p = prefix(a, x) / a * Series(a, x).value;
+  const double p = prefix(a, x) / a * Series(a, x, is_double ? 1e-17 : 1e-11).value;
   return upper ? 1 - p : p;
 }
 
 // The derivative of P with respect to a, divided by the density prefix / x.
 LEAT_DEVICE double slope_over_density(double a, double x) {
   if (uses_fraction(a, x)) {
-    const Fraction q(a, x);
+    const Fraction<true> q(a, x);
     return -x * (q.derivative + q.value * (std::log(x) - Digamma{}(a)));
   }
   const Series p(a, x);
@@ -96,7 +103,7 @@ struct Igamma {
   static constexpr bool has_versions = false;
   template <class T>
   LEAT_DEVICE T operator()(T a, T x) const {
-    return static_cast<T>(incomplete_gamma(a, x, false));
+    return static_cast<T>(incomplete_gamma<T>(a, x, false));
   }
 };
 
@@ -105,7 +112,7 @@ struct Igammac {
   static constexpr bool has_versions = false;
   template <class T>
   LEAT_DEVICE T operator()(T a, T x) const {
-    return static_cast<T>(incomplete_gamma(a, x, true));
+    return static_cast<T>(incomplete_gamma<T>(a, x, true));
   }
 };
 
