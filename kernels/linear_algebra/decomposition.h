@@ -64,9 +64,8 @@ struct SelfAdjointEigen {
 };
 
 // A = U diag(s) V' with A [m, n], U [m, k], V [n, k], k = min(m, n), and s descending; with `full`,
-// U and V are square; they are empty unless wanted. By division of the bidiagonal matrix (M. Gu, S.
-// Eisenstat, "A divide-and-conquer algorithm for the bidiagonal SVD", 1995). All results are NaN if
-// the matrix is not finite.
+// U and V are square; they are empty unless wanted. By a bidiagonal
+// matrix (bidiagonal_svd.h). All results are NaN if the matrix is not finite.
 template <class W>
 struct SvdFactors {
   std::vector<RealOf<W>> s;

@@ -7,6 +7,7 @@
 #include <complex>
 #include <string_view>
 
+#include "kernels/linear_algebra/bidiagonal_svd.h"
 #include "kernels/linear_algebra/dense.h"
 
 // Eigen's checks before it works on a block of a matrix are the places to ask. Those of single
@@ -113,19 +114,46 @@ bool eigen(const W* a, int64_t n, RealOf<W>* values, W* vectors) {
   return true;
 }
 
+// A = U diag(s) V', m >= n, by a bidiagonal matrix. u [m, width] and v [n, n], or null.
+template <class W>
+bool svd_of_tall(Matrix<W> a, int64_t width, RealOf<W>* s, Matrix<W>* u, Matrix<W>* v) {
+  using R = RealOf<W>;
+  const int64_t n = a.cols();
+  const R scale = a.cwiseAbs().maxCoeff();
+  if (scale != 0) a /= scale;
+  Eigen::internal::UpperBidiagonalization<Matrix<W>> bidiagonal(a);
+  // Eigen stores what is above the diagonal as one row, from its second column on.
+  const auto& rows = bidiagonal.bidiagonal().coeffs();
+  std::vector<double> d(n), e(n - 1);
+  for (int64_t i = 0; i < n; ++i) d[i] = static_cast<double>(rows(1, i));
+  for (int64_t i = 0; i + 1 < n; ++i) e[i] = static_cast<double>(rows(0, i + 1));
+  Matrix<R> q, p;
+  if (u != nullptr) p = q = Matrix<R>::Identity(n, n);
+  if (!BidiagonalSvd<R>(d, e, u == nullptr ? nullptr : q.data(), u == nullptr ? nullptr : p.data())
+           .run())
+    return false;
+  for (int64_t i = 0; i < n; ++i) s[i] = static_cast<R>(d[i]) * scale;
+  if (u == nullptr) return true;
+  *u = Matrix<W>::Identity(a.rows(), width);
+  u->topLeftCorner(n, n) = q.template cast<W>();
+  u->applyOnTheLeft(bidiagonal.householderU());
+  *v = p.template cast<W>();
+  v->applyOnTheLeft(bidiagonal.householderV());
+  return true;
+}
+
 template <class W>
 bool svd(const W* a, int64_t m, int64_t n, bool full, RealOf<W>* s, W* u, W* v) {
-  const bool wants_vectors = u != nullptr;
-  const unsigned options = !wants_vectors ? 0U
-                           : full         ? Eigen::ComputeFullU | Eigen::ComputeFullV
-                                          : Eigen::ComputeThinU | Eigen::ComputeThinV;
-  const Eigen::BDCSVD<Matrix<W>> solver(Const<W>(a, m, n), options);
-  if (solver.info() != Eigen::Success) return false;
-  const int64_t k = std::min(m, n);
-  std::copy_n(solver.singularValues().data(), k, s);
-  if (!wants_vectors) return true;
-  RowMajor<W>(u, m, full ? m : k) = solver.matrixU();
-  RowMajor<W>(v, n, full ? n : k) = solver.matrixV();
+  const int64_t k = std::min(m, n), columns_u = full ? m : k, columns_v = full ? n : k;
+  Matrix<W> of_u, of_v;
+  Matrix<W>*const to_u = u == nullptr ? nullptr : &of_u, *const to_v =
+                                                             u == nullptr ? nullptr : &of_v;
+  const Const<W> whole(a, m, n);
+  const bool is_done = m >= n ? svd_of_tall<W>(whole, columns_u, s, to_u, to_v)
+                              : svd_of_tall<W>(whole.adjoint(), columns_v, s, to_v, to_u);
+  if (!is_done || u == nullptr) return is_done;
+  RowMajor<W>(u, m, columns_u) = of_u;
+  RowMajor<W>(v, n, columns_v) = of_v;
   return true;
 }
 

@@ -84,15 +84,15 @@ Matrix product(const Matrix& a, const Matrix& b, int64_t columns_a, int64_t colu
   return out;
 }
 
-void expect_near(const Matrix& actual, const Matrix& expected) {
+void expect_near(const Matrix& actual, const Matrix& expected, double close = 1e-12) {
   ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-12) << i;
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], close) << i;
 }
 
-void expect_orthonormal_columns(const Matrix& matrix, int64_t columns) {
+void expect_orthonormal_columns(const Matrix& matrix, int64_t columns, double close = 1e-12) {
   Matrix unit(columns * columns, 0.0);
   for (int64_t i = 0; i < columns; ++i) unit[i * (columns + 1)] = 1;
-  expect_near(product(matrix, matrix, columns, columns, true), unit);
+  expect_near(product(matrix, matrix, columns, columns, true), unit, close);
 }
 
 TEST(Svd, FactorsMultiplyToTheMatrix) {
@@ -268,6 +268,36 @@ void expect_versions_agree(DenseRoutines<T> RealDenseRoutines::*type, double tol
 TEST(Dense, VersionsAgree) {
   expect_versions_agree(&RealDenseRoutines::f64, 1e-9);
   expect_versions_agree(&RealDenseRoutines::f32, 1e-3);
+}
+
+// Of these, the vectors of zeros are free, but they must be orthonormal.
+TEST(Svd, MatricesOfLowRankHaveOrthonormalVectors) {
+  const std::pair<int64_t, int64_t> extents[] = {{33, 42}, {38, 33}, {18, 62}, {64, 64}, {70, 9}};
+  for (const auto& [m, n] : extents) {
+    Matrix constant(m * n, 2.0), single(m * n, 0.0), columns = pseudo_random(m, n);
+    single[m * n / 2] = 3;
+    for (int64_t i = 0; i < m * n; ++i)
+      if (i % n % 3 == 0 || i / n % 4 == 0) columns[i] = 0;
+    for (const Matrix& a : {constant, single, columns, Matrix(m * n, 0.0)}) {
+      for (const DType dtype : {f32, f64}) {
+        const double close = dtype == f32 ? 2e-5 : 1e-12;
+        const Tensor x = from_doubles(dtype, {m, n}, a);
+        const std::vector<Tensor> svd = run_op("Svd", {x}, {{"full_matrices", true}});
+        const Matrix s = to_doubles(svd[0]), u = to_doubles(svd[1]), v = to_doubles(svd[2]);
+        expect_orthonormal_columns(u, m, close);
+        expect_orthonormal_columns(v, n, close);
+        Matrix scaled(m * s.size()), first(n * s.size());
+        for (size_t k = 0; k < s.size(); ++k) {
+          for (int64_t i = 0; i < m; ++i) scaled[i * s.size() + k] = u[i * m + k] * s[k];
+          for (int64_t i = 0; i < n; ++i) first[i * s.size() + k] = v[i * n + k];
+        }
+        const auto rank = static_cast<int64_t>(s.size());
+        expect_near(product(scaled, first, rank, rank, false), a, close * (1 + s[0]));
+        EXPECT_TRUE(std::is_sorted(s.rbegin(), s.rend()));
+        expect_near(to_doubles(run_op("Svd", {x}, {{"compute_uv", false}})[0]), s, close);
+      }
+    }
+  }
 }
 
 TEST(Solve, LargeMatricesLeaveNoRest) {
