@@ -4,6 +4,7 @@
 
 #include "graph/op_def.h"
 #include "kernels/cuda_launch.cuh"
+#include "kernels/neural/functors.h"
 #include "kernels/neural/pool_by_values.h"
 #include "kernels/neural/pool_extents.h"
 
@@ -87,8 +88,9 @@ struct MaxPool {
   }
 };
 
-template <class T>
-struct MaxPoolGrad {
+// `masks`: times Relu's slope at x; windows do not overlap.
+template <class T, bool masks>
+struct GradientOfMaxPool {
   Pool p;
   LEAT_DEVICE void operator()(int64_t i, const Pointers& pointers) const {
     const T *x = pointers.input<T>(0), *dy = pointers.input<T>(2);
@@ -97,9 +99,14 @@ struct MaxPoolGrad {
       if (largest_of(p, y, x) == i)
         total = static_cast<T>(cuda::widened(total) + cuda::widened(dy[y]));
     });
+    if (masks) total = ReluGrad{}(total, x[i]);
     pointers.output<T>()[i] = total;
   }
 };
+template <class T>
+using MaxPoolGrad = GradientOfMaxPool<T, false>;
+template <class T>
+using MaxPoolReluGrad = GradientOfMaxPool<T, true>;
 
 template <class T>
 struct MaxPoolGradGrad {
@@ -216,6 +223,8 @@ using MaxPoolTypes =
 
 const OpKernels max_pool{"MaxPool", pool_kernels<MaxPool, MaxPoolTypes>()};
 const OpKernels max_pool_grad{"MaxPoolGrad", pool_kernels<MaxPoolGrad, NumberTypes>()};
+const OpKernels max_pool_relu_grad{"_MaxPoolReluGrad",
+                                   pool_kernels<MaxPoolReluGrad, NumberTypes>()};
 const OpKernels max_pool_grad_grad{"MaxPoolGradGrad", pool_kernels<MaxPoolGradGrad, NumberTypes>()};
 const OpKernels average_pool{"AvgPool", pool_kernels<AveragePool, FloatTypes>()};
 const OpKernels average_pool_grad{"AvgPoolGrad", pool_kernels<AveragePoolGrad, FloatTypes>(true)};

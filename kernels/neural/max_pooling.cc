@@ -111,8 +111,9 @@ LEAT_INLINE inline void for_each_largest(const Pool& p, const T* x, int64_t begi
 }
 
 // The gradient of each output goes to the first of its largest inputs; every other tap of the
-// window gets 0. With `adds`, both are added, since the windows overlap or leave out pixels.
-template <int count, bool adds, class Taps>
+// window gets 0. With `adds`, both are added, since the windows overlap or leave out pixels. With
+// `masks`, windows do not overlap, and what a pixel has got is multiplied by Relu's slope there.
+template <int count, bool adds, bool masks, class Taps>
 LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, const Taps& taps, int64_t row,
                                               int64_t ox, const float* x, const float* dy,
                                               float* dx) {
@@ -134,20 +135,23 @@ LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, const Taps& taps, i
     ++tap;
   });
   std::memcpy(gradient, dy, sizeof gradient);
+  const Lanes one = Lanes{} + 1, zero{};
   tap = 0;
   taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     for (int i = 0; i < count; ++i) {
       float* const to = dx + pixel * p.channels + i * lanes;
       Lanes sum = {};
       if constexpr (adds) std::memcpy(&sum, to, sizeof sum);
-      sum = where[i] == tap ? sum + gradient[i] : sum;
+      Lanes got = sum + gradient[i];
+      if constexpr (masks) got *= best[i] > 0 ? one : zero;  // NaN and infinities stay, as NaN
+      sum = where[i] == tap ? got : sum;
       std::memcpy(to, &sum, sizeof sum);
     }
     ++tap;
   });
 }
 
-template <bool adds, class Taps, class T>
+template <bool adds, bool masks, class Taps, class T>
 LEAT_INLINE inline void give_block_to_largest(const Pool& p, const Taps& taps, int64_t row,
                                               int64_t ox, int64_t n, const T* x, const T* dy,
                                               T* dx) {
@@ -178,14 +182,16 @@ LEAT_INLINE inline void give_block_to_largest(const Pool& p, const Taps& taps, i
     C updated[channel_block];  // a store might change what the next load reads
     for (int64_t c = 0; c < n; ++c) {
       const C old = adds ? C(sum[c]) : C(0), gradient = dy[c];
-      updated[c] = at[c] == tap ? C(old + gradient) : old;
+      C got = C(old + gradient);
+      if constexpr (masks) got = C(got * C(largest[c] > 0));
+      updated[c] = at[c] == tap ? got : old;
     }
     for (int64_t c = 0; c < n; ++c) sum[c] = T(updated[c]);
     ++tap;
   });
 }
 
-template <bool adds, class Taps, class T>
+template <bool adds, bool masks, class Taps, class T>
 LEAT_INLINE inline void give_rows_to_largest(const Pool& p, const Taps& taps, int64_t begin,
                                              int64_t end, const T* x, const T* dy, T* dx) {
   for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
@@ -193,20 +199,22 @@ LEAT_INLINE inline void give_rows_to_largest(const Pool& p, const Taps& taps, in
     int64_t done = 0;
     if constexpr (std::is_same_v<T, float>) {
       done = for_channel_lanes<2>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
-        give_lanes_to_largest<count, adds>(p, taps, row, ox, x + first, from + first, dx + first);
+        give_lanes_to_largest<count, adds, masks>(p, taps, row, ox, x + first, from + first,
+                                                  dx + first);
       });
     }
     const auto give = [&](int64_t first, int64_t n) LEAT_INLINE {
-      give_block_to_largest<adds>(p, taps, row, ox, n, x + first, from + first, dx + first);
+      give_block_to_largest<adds, masks>(p, taps, row, ox, n, x + first, from + first, dx + first);
     };
     for_channel_blocks(p.channels, give, done);
   });
 }
 
-template <bool adds, class T>
+template <bool adds, bool masks, class T>
 void give_to_largest(const Pool& p, int64_t begin, int64_t end, const T* x, const T* dy, T* dx) {
   const auto give = [=](const auto& taps) {
-    run_loop<T>([=]() LEAT_INLINE { give_rows_to_largest<adds>(p, taps, begin, end, x, dy, dx); });
+    run_loop<T>(
+        [=]() LEAT_INLINE { give_rows_to_largest<adds, masks>(p, taps, begin, end, x, dy, dx); });
   };
   if constexpr (adds) {
     give(p);
@@ -215,26 +223,28 @@ void give_to_largest(const Pool& p, int64_t begin, int64_t end, const T* x, cons
   }
 }
 
-constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
-                                                  const KernelRequest& r) -> BoundKernel {
+template <class T, bool masks>
+BoundKernel bind_max_gradient(const KernelRequest& r) {
   const Pool p = pool_of(r.node, r.inputs[0].shape);
   if (p.x_elements() == 0) return {};
   if (p.has_each_pixel_once()) {
     return bound_kernel(2 * cost_ns(p), [p](const Arguments& a) {
-      a.stream->parallel_for(
-          p.rows(), grain(p, p.width.out * p.channels), [&](int64_t begin, int64_t end) {
-            give_to_largest<false>(p, begin, end, a.input<T>(0), a.input<T>(2), a.output<T>());
-          });
+      a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels),
+                             [&](int64_t begin, int64_t end) {
+                               give_to_largest<false, masks>(p, begin, end, a.input<T>(0),
+                                                             a.input<T>(2), a.output<T>());
+                             });
     });
   }
   return bound_kernel(2 * cost_ns(p), [p](const Arguments& a) {
     const T *x = a.input<T>(0), *dy = a.input<T>(2);
     T* dx = a.output<T>();
     for_zeroed_images(a, p, dx, p.x_elements() / p.images, [=](int64_t begin, int64_t end) {
-      give_to_largest<true>(p, begin * p.rows_per_image(), end * p.rows_per_image(), x, dy, dx);
+      give_to_largest<true, masks>(p, begin * p.rows_per_image(), end * p.rows_per_image(), x, dy,
+                                   dx);
     });
   });
-};
+}
 
 constexpr auto prepare_max_gradient_gradient = []<class T>(TypeTag<T>,
                                                            const KernelRequest& r) -> BoundKernel {
@@ -313,7 +323,16 @@ Kernel max_pool_kernel() {
       Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t>{},
       prepare_max);
 }
-Kernel max_pool_gradient_kernel() { return cpu_kernel("T", NumberTypes{}, prepare_max_gradient); }
+Kernel max_pool_gradient_kernel() {
+  return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
+    return bind_max_gradient<T, false>(r);
+  });
+}
+Kernel max_pool_relu_gradient_kernel() {
+  return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
+    return bind_max_gradient<T, true>(r);
+  });
+}
 Kernel max_pool_gradient_gradient_kernel() {
   return cpu_kernel("T", NumberTypes{}, prepare_max_gradient_gradient);
 }

@@ -84,6 +84,24 @@ const Op max_pool_grad_op{{
                   .outputs = {floats({1, 2, 3, 1}, {0, 11, 0, 0, 0, 0})}}},
 }};
 
+// Made by the pass simplify.
+const Op max_pool_relu_grad_op{{
+    .name = "_MaxPoolReluGrad",
+    .doc =
+        "ReluGrad(MaxPoolGrad(orig_input, orig_output, grad), orig_input) of windows that do not "
+        "overlap.",
+    .inputs = {"orig_input: T", "orig_output: T", "grad: T"},
+    .outputs = {"output: T"},
+    .attrs = with(attrs(real_by_default, true), two_formats),
+    .shape = infer_max_pool_gradient,
+    .kernels = {max_pool_relu_gradient_kernel()},
+    .examples = {{.inputs = {floats({1, 2, 4, 1}, {1, 5, -2, -4, 3, 5, -3, -3}),
+                             floats({1, 1, 2, 1}, {5, -2}), floats({1, 1, 2, 1}, {10, 1})},
+                  .attrs = windows(2, 2, "VALID"),
+                  .outputs = {floats({1, 2, 4, 1}, {0, 10, 0, 0, 0, 0, 0, 0})}}},
+    .is_not_differentiable = true,
+}};
+
 const Op max_pool_grad_grad_op{{
     .name = "MaxPoolGradGrad",
     .doc = "output = the elements of grad at the places from which MaxPool took its outputs. grad "

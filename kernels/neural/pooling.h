@@ -8,8 +8,8 @@
 namespace leat {
 
 // Inputs as in the ops MaxPool and AvgPool; MaxPoolGrad: x, y, dy; MaxPoolGradGrad: x, y, the
-// gradient's gradient; AvgPoolGrad: the shape of x, dy; MaxPoolGradWithArgmax: x, dy, the target
-// index of each element of dy.
+// gradient's gradient; _MaxPoolReluGrad as MaxPoolGrad; AvgPoolGrad: the shape of x, dy;
+// MaxPoolGradWithArgmax: x, dy, the target index of each element of dy.
 void infer_pool(ShapeContext& c);
 void infer_max_pool_gradient(ShapeContext& c);
 void infer_max_pool_gradient_gradient(ShapeContext& c);
@@ -19,6 +19,7 @@ void infer_max_pool_argmax_gradient(ShapeContext& c);
 
 Kernel max_pool_kernel();
 Kernel max_pool_gradient_kernel();
+Kernel max_pool_relu_gradient_kernel();
 Kernel max_pool_gradient_gradient_kernel();
 Kernel average_pool_kernel();
 Kernel average_pool_gradient_kernel();

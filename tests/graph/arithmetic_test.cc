@@ -251,6 +251,30 @@ TEST(Arithmetic, RemovesWhatUndoesItself) {
   expect_kept("r = Reciprocal(x); z = Reciprocal(r)");  // rounds
 }
 
+// ---- Gradients ----
+
+TEST(Arithmetic, JoinsGradientsOfReluAndPool) {
+  const auto images =
+      "f = Const(dtype=int32, value=int32[4] [1,2,4,1]); a = Reshape(x, f);"
+      "q = MaxPool(a, ksize=[1,2,2,1], strides=[1,2,2,1], padding='VALID');"
+      "g = Exp(q); ";
+  const auto pool = [](const std::string& windows) {
+    return "p = MaxPoolGrad(a, q, g, ksize=[1,2,2,1], " + windows + "); ";
+  };
+  const std::string square = "strides=[1,2,2,1], padding='VALID'";
+  expect_rewritten(images + pool(square) + "z = ReluGrad(p, a)",
+                   "a = Reshape(x, f); q = MaxPool(a); g = Exp(q); z = _MaxPoolReluGrad(a, q, g)");
+  expect_kept(images + pool(square) + "z = ReluGrad(p, p)");  // of another value
+  expect_kept(images + pool(square) +
+              "r = ReluGrad(p, a); z = AddV2(r, p)");  // the pool's is needed
+  const auto wide =
+      "l = Const(dtype=int32, value=int32[4] [1,1,3,1]); e = Const(dtype=float, "
+      "value=float[1,1,3,1] [1,2,3]); q = Identity(e); f = Const(dtype=int32, "
+      "value=int32[4] [1,2,4,1]); a = Reshape(x, f); g = Exp(e); ";
+  expect_kept(std::string(wide) + pool("strides=[1,1,1,1], padding='VALID'") +
+              "z = ReluGrad(p, a)");  // overlapping windows
+}
+
 // ---- Names, branches and devices ----
 
 TEST(Arithmetic, KeepsFetchesWithTheirValues) {

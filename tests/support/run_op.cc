@@ -124,7 +124,12 @@ Node& add_call(Graph& graph, std::string_view op, const std::vector<Tensor>& inp
       outputs.push_back(add_input(inputs[i]).output());
     }
   }
-  return graph.add({.op = std::string(op), .inputs = std::move(outputs), .attrs = attrs});
+  // No name begins with the _ of an internal op.
+  const std::string_view name = op.substr(op.starts_with('_') ? 1 : 0);
+  return graph.add({.op = std::string(op),
+                    .name = graph.unique_name(std::string(name)),
+                    .inputs = std::move(outputs),
+                    .attrs = attrs});
 }
 
 }  // namespace

@@ -198,6 +198,21 @@ bool rewrite_logical(Rewriting& rewriting, Node& node) {
   return false;
 }
 
+// ---- Gradients ----
+
+// ReluGrad of MaxPoolGrad, of the pool of what Relu made: in windows that do not overlap, one pass
+// over the image does both.
+bool rewrite_relu_grad(Rewriting& rewriting, Node& node) {
+  const Node* const pool = rewriting.behind(node, 0, "MaxPoolGrad");
+  if (pool == nullptr || !rewriting.has_one_use(*pool) || !same(pool->inputs[0], node.inputs[1]) ||
+      pool->attrs.at("ksize") != pool->attrs.at("strides"))
+    return false;
+  AttrMap attrs;
+  for (const auto& [key, attr] : pool->attrs)
+    if (!key.starts_with('_')) attrs.emplace(key, attr);
+  return rewriting.become(node, "_MaxPoolReluGrad", pool->inputs, std::move(attrs));
+}
+
 }  // namespace
 
 const RewriteRules& arithmetic_rules() {
@@ -214,6 +229,7 @@ const RewriteRules& arithmetic_rules() {
                                      {"AddV2", rewrite_add},
                                      {"AddN", rewrite_add_n},
                                      {"Sub", rewrite_sub},
+                                     {"ReluGrad", rewrite_relu_grad},
                                      {"Neg", rewrite_involution},
                                      {"Conj", rewrite_involution},
                                      {"Invert", rewrite_involution},
