@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "core/kernel.h"
 #include "kernels/broadcast.h"
 #include "kernels/cpu_isa.h"
+#include "kernels/half_blocks.h"
 #include "kernels/half_rows.h"
 #include "kernels/types.h"
 
@@ -80,24 +82,41 @@ constexpr bool has_versions() {
   }
 }
 
-inline constexpr int64_t tile_size = 512;
+// Rows of halves in tiles that fit the first-level cache; HalfBlock is the same for full blocks.
+struct HalfTile {
+  static constexpr int64_t size = 512;
+  static void widen(const half* from, int64_t n, float* to) { widen_row(from, n, to); }
+  static void narrow(const float* from, int64_t n, half* to) { narrow_row(from, n, to); }
+};
 
 // `count` elements of an operand, from number `at` on. Halves are widened at once.
-template <class Operand>
+template <class Operand, class Halves>
 struct Tile {
   Operand operand;
   int64_t at;
   LEAT_DEVICE Tile(Operand all, int64_t first, int64_t /*count*/) : operand(all), at(first) {}
   LEAT_DEVICE decltype(auto) operator[](int64_t i) const { return operand[at + i]; }
 };
-template <>
-struct Tile<Elements<half, false>> {
-  float values[tile_size];
+template <class Halves>
+struct Tile<Elements<half, false>, Halves> {
+  alignas(64) float values[Halves::size];
   LEAT_DEVICE Tile(Elements<half, false> all, int64_t first, int64_t count) {
-    widen_row(all.from + first, count, values);
+    Halves::widen(all.from + first, count, values);
   }
   LEAT_DEVICE float operator[](int64_t i) const { return values[i]; }
 };
+
+// A functor with `static constexpr bool is_exact = true` returns what a 16-bit float holds if its
+// operands are such: there is nothing to round.
+template <class F, class Out, class Value>
+LEAT_DEVICE Out stored(const Value& value) {
+  if constexpr (std::is_same_v<Out, bfloat16> && std::is_same_v<Value, float> &&
+                requires { F::is_exact; }) {
+    return bfloat16::from_bits(static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));
+  } else {
+    return static_cast<Out>(value);
+  }
+}
 
 // The functor is copied: for all the compiler knows, a store to `out` might change its original.
 template <class F, class Out, class... Operand>
@@ -109,30 +128,38 @@ LEAT_DEVICE void run_row(Passed<F> f, int64_t n, Out* out, const Operand&... in)
     LEAT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < n; ++i) {
       is_invalid |= static_cast<unsigned>(F::is_invalid(in[i]...));
-      out[i] = static_cast<Out>(f(in[i]...));
+      out[i] = stored<F, Out>(f(in[i]...));
     }
     if (is_invalid != 0) report_invalid(F::invalid);
   } else {
     LEAT_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+    for (int64_t i = 0; i < n; ++i) out[i] = stored<F, Out>(f(in[i]...));
   }
 }
 
-// Halves pass through floats, a tile at a time: the compiler does not know the processor's
-// conversions.
-template <class F, class Out, class... Operand>
+template <class Halves, class F, class Out, class... Operand>
+LEAT_DEVICE void run_tile(Passed<F> f, int64_t at, int64_t count, Out* out, Operand... in) {
+  if constexpr (std::is_same_v<Out, half>) {
+    alignas(64) float results[Halves::size];
+    run_row<F>(f, count, results, Tile<Operand, Halves>(in, at, count)...);
+    Halves::narrow(results, count, out + at);
+  } else {
+    run_row<F>(f, count, out + at, Tile<Operand, Halves>(in, at, count)...);
+  }
+}
+
+// Halves pass through floats: the compiler does not know the processor's conversions.
+template <Isa isa, class F, class Out, class... Operand>
 LEAT_DEVICE void run_operands(Passed<F> f, int64_t n, Out* out, Operand... in) {
-  constexpr bool makes_halves = std::is_same_v<Out, half>;
-  if constexpr (makes_halves || (std::is_same_v<Operand, Elements<half, false>> || ...)) {
-    for (int64_t at = 0; at < n; at += tile_size) {
-      const int64_t count = std::min(tile_size, n - at);
-      if constexpr (makes_halves) {
-        float results[tile_size];
-        run_row<F>(f, count, results, Tile<Operand>(in, at, count)...);
-        narrow_row(results, count, out + at);
-      } else {
-        run_row<F>(f, count, out + at, Tile<Operand>(in, at, count)...);
-      }
+  if constexpr (std::is_same_v<Out, half> ||
+                (std::is_same_v<Operand, Elements<half, false>> || ...)) {
+    int64_t at = 0;
+    if constexpr (HalfBlock<isa>::exists) {
+      constexpr int64_t size = HalfBlock<isa>::size;
+      for (; at + size <= n; at += size) run_tile<HalfBlock<isa>, F>(f, at, size, out, in...);
+    }
+    for (; at < n; at += HalfTile::size) {
+      run_tile<HalfTile, F>(f, at, std::min(HalfTile::size, n - at), out, in...);
     }
   } else {
     run_row<F>(f, n, out, in...);
@@ -141,12 +168,12 @@ LEAT_DEVICE void run_operands(Passed<F> f, int64_t n, Out* out, Operand... in) {
 
 // A functor of x and y may have other forms where y repeats: F::for_repeated(y, loop) calls loop
 // with a functor of x and returns true, or returns false.
-template <class F, class Out, class X, class Y>
+template <Isa isa, class F, class Out, class X, class Y>
 LEAT_DEVICE bool run_for_repeated(int64_t n, Out* out, X x, Y y) {
   if constexpr (requires { F::for_repeated(y[0], [](auto) {}); }) {
     return F::for_repeated(
         y[0], [&]<class Of>(Of f)
-                  __attribute__((always_inline)) { run_operands<Of>(f, n, out, x); });
+                  __attribute__((always_inline)) { run_operands<isa, Of>(f, n, out, x); });
   } else {
     return false;
   }
@@ -155,25 +182,25 @@ LEAT_DEVICE bool run_for_repeated(int64_t n, Out* out, X x, Y y) {
 // Bit i of `repeated`: operand i is one element.
 template <unsigned repeated, class F, class Out, class... In>
 struct Row {
-  template <size_t... I>
+  template <Isa isa, size_t... I>
   LEAT_DEVICE static void run(std::index_sequence<I...>, const void* f, int64_t n, void* out,
                               const void* const* in) {
     Out* const to = static_cast<Out*>(out);
     if constexpr (sizeof...(In) == 2 && repeated == 2) {
-      if (run_for_repeated<F>(n, to, Elements<In, I == 1>(in[I])...)) return;
+      if (run_for_repeated<isa, F>(n, to, Elements<In, I == 1>(in[I])...)) return;
     }
-    run_operands<F>(*static_cast<const F*>(f), n, to,
-                    Elements<In, (repeated >> I & 1) != 0>(in[I])...);
+    run_operands<isa, F>(*static_cast<const F*>(f), n, to,
+                         Elements<In, (repeated >> I & 1) != 0>(in[I])...);
   }
   static void base(const void* f, int64_t n, void* out, const void* const* in) {
-    run(std::index_sequence_for<In...>{}, f, n, out, in);
+    run<Isa::base>(std::index_sequence_for<In...>{}, f, n, out, in);
   }
   LEAT_TARGET_AVX2 static void avx2(const void* f, int64_t n, void* out, const void* const* in) {
-    run(std::index_sequence_for<In...>{}, f, n, out, in);
+    run<Isa::avx2>(std::index_sequence_for<In...>{}, f, n, out, in);
   }
   LEAT_TARGET_AVX512 static void avx512(const void* f, int64_t n, void* out,
                                         const void* const* in) {
-    run(std::index_sequence_for<In...>{}, f, n, out, in);
+    run<Isa::avx512>(std::index_sequence_for<In...>{}, f, n, out, in);
   }
 
   static RowLoop choose() {
@@ -277,30 +304,47 @@ BoundKernel bind_elementwise(F f, const BroadcastPlan& plan) {
   return kernel;
 }
 
+// f(f(x, y), z)
+template <class F>
+struct Twice {
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y, T z) const {
+    return F{}(F{}(x, y), z);
+  }
+};
+
 // out = f(… f(f(in0, in1), in2) …) for `count` inputs of one shape. The output may share the memory
-// of input 0.
+// of input 0 or 1. Two terms at a time join the running result, but for 16-bit floats, which are
+// rounded after each.
 template <class F, class T>
 BoundKernel bind_fold(int count, int64_t elements) {
   if (elements == 0) return {};
-  const cpu::RowLoop row = cpu::Row<0, F, T, T, T>::choose();
-  BoundKernel kernel = BoundKernel::of([count, elements, row](const Arguments& arguments) {
-    // Two operands and the running result stay in the first-level cache.
-    constexpr int64_t tile = (8 << 10) / sizeof(T);
-    const F f;
-    T* out = arguments.output<T>();
-    arguments.stream->parallel_for(elements, cpu::grain_cost / cpu::cost_of<F>() / count,
-                                   [&](int64_t begin, int64_t end) {
-                                     for (int64_t at = begin; at < end; at += tile) {
-                                       const int64_t n = std::min(tile, end - at);
-                                       const void* total = arguments.input<T>(0) + at;
-                                       for (int i = 1; i < count; ++i) {
-                                         const void* terms[] = {total, arguments.input<T>(i) + at};
-                                         row(&f, n, out + at, terms);
-                                         total = out + at;
-                                       }
-                                     }
-                                   });
-  });
+  const cpu::RowLoop add_one = cpu::Row<0, F, T, T, T>::choose();
+  cpu::RowLoop add_two = nullptr;
+  if constexpr (std::is_same_v<T, ComputeType<T>>) {
+    add_two = cpu::Row<0, Twice<F>, T, T, T, T>::choose();
+  }
+  BoundKernel kernel =
+      BoundKernel::of([count, elements, add_one, add_two](const Arguments& arguments) {
+        // Three operands and the running result stay in the first-level cache.
+        constexpr int64_t tile = (8 << 10) / sizeof(T);
+        const F f;
+        T* out = arguments.output<T>();
+        arguments.stream->parallel_for(
+            elements, cpu::grain_cost / cpu::cost_of<F>() / count, [&](int64_t begin, int64_t end) {
+              for (int64_t at = begin; at < end; at += tile) {
+                const int64_t n = std::min(tile, end - at);
+                const auto term = [&](int i) { return arguments.input<T>(i) + at; };
+                const void* total = term(0);
+                for (int i = 1; i < count; total = out + at) {
+                  const bool takes_two = add_two != nullptr && i + 1 < count;
+                  const void* terms[] = {total, term(i), takes_two ? term(i + 1) : nullptr};
+                  (takes_two ? add_two : add_one)(&f, n, out + at, terms);
+                  i += takes_two ? 2 : 1;
+                }
+              }
+            });
+      });
   kernel.cost_ns = static_cast<double>(elements * count * cpu::cost_of<F>()) / 10;
   return kernel;
 }

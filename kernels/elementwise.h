@@ -11,7 +11,8 @@
 // namespace (the plug-in's copy must stay its own). It returns that type, or bool; 16-bit floats
 // arrive and leave as float. A constructor `explicit F(const NodeView&)` may read attributes.
 // `static constexpr int cost` is the time per element in tenths of a nanosecond, if that is more
-// than 2.
+// than 2. `static constexpr bool is_exact = true` tells that a result needs no more digits than the
+// operands have, so that 16-bit floats are not rounded.
 #pragma once
 
 #ifdef __CUDACC__

@@ -30,13 +30,31 @@ struct FloorDiv : IntegerDivision {
   }
 };
 
+// x as a 16-bit float of type T keeps it.
+template <class T>
+LEAT_DEVICE float rounded_to(float x) {
+  return static_cast<float>(T(x));
+}
+// For halves, without their bits: g++ makes no vector instructions of those. Multiples of 2^-24
+// cannot be rounded by adding to the bits; adding 0.5 rounds to them.
+template <>
+LEAT_DEVICE float rounded_to<half>(float x) {
+  constexpr uint32_t dropped = 0x1fff;
+  const float size = std::abs(x);
+  const uint32_t word = std::bit_cast<uint32_t>(size);
+  const float normal = std::bit_cast<float>((word + (dropped >> 1) + (word >> 13 & 1)) & ~dropped);
+  const float finite = size < 0x1p-14F ? (size + 0.5F) - 0.5F : normal;
+  const float rounded = finite > 65504.0F ? std::numeric_limits<float>::infinity() : finite;
+  return std::copysign(x != x ? x : rounded, x);
+}
+
 // FloorDiv and TruncateDiv of 16-bit floats: the quotient is rounded to 16 bits before it is
 // rounded to an integer.
 template <class Rounding, class T>
 struct RoundedQuotient {
   static constexpr int cost = 10;
   LEAT_DEVICE float operator()(float x, float y) const {
-    return Rounding{}(static_cast<float>(T(x / y)), 1.0F);
+    return Rounding{}(rounded_to<T>(x / y), 1.0F);
   }
 };
 

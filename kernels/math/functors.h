@@ -5,6 +5,8 @@
 
 #include "kernels/elementwise_ops.h"
 #include "kernels/math/complex_math.h"
+#include "kernels/math/curves.h"
+#include "kernels/math/reciprocal_root.h"
 #include "kernels/powers.h"
 #include "kernels/wrapping.h"
 
@@ -35,6 +37,7 @@ struct Mul {
 };
 
 struct Neg {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
     return static_cast<T>(-Wrapping<T>(x));
@@ -136,6 +139,7 @@ struct Xlog1py {
 // ---- Sizes, bounds and rounding
 
 struct Abs {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
     if constexpr (std::is_integral_v<T>) {
@@ -147,6 +151,7 @@ struct Abs {
 };
 
 struct Sign {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
     if constexpr (is_complex_type<T>) {
@@ -158,6 +163,7 @@ struct Sign {
 };
 
 struct Maximum {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
     return x >= y || x != x ? x : y;
@@ -165,6 +171,7 @@ struct Maximum {
 };
 
 struct Minimum {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
     return x <= y || x != x ? x : y;
@@ -173,6 +180,7 @@ struct Minimum {
 
 // NaN stays NaN; as a bound it has no effect.
 struct Clip {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(const T& x, const T& low, const T& high) const {
     const T below = high < x ? high : x;
@@ -181,6 +189,7 @@ struct Clip {
 };
 
 struct Floor {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
     return std::floor(x);
@@ -188,6 +197,7 @@ struct Floor {
 };
 
 struct Ceil {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
     return std::ceil(x);
@@ -195,6 +205,7 @@ struct Ceil {
 };
 
 struct Round {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
     if constexpr (std::is_integral_v<T>) {
@@ -229,7 +240,7 @@ struct Rsqrt {
   static constexpr int cost = 5;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
-    return T(1) / std::sqrt(x);
+    return reciprocal_root(x);
   }
 };
 
@@ -298,10 +309,10 @@ struct Log1p {
 };
 
 struct Erf {
-  static constexpr int cost = 20;
+  static constexpr int cost = 5;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
-    return std::erf(x);
+    return erf_of(x);
   }
 };
 
@@ -381,6 +392,7 @@ struct Or {
 };
 
 struct Choose {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(bool condition, const T& t, const T& e) const {
     return condition ? t : e;

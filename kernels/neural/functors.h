@@ -4,11 +4,13 @@
 #pragma once
 
 #include "kernels/elementwise_ops.h"
+#include "kernels/math/curves.h"
 
 namespace leat {
 namespace {
 
 struct Relu {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
     return x < T(0) ? T(0) : x;  // NaN stays NaN
@@ -17,6 +19,7 @@ struct Relu {
 
 // A product, as TensorFlow has it: NaN or infinity in dy shows wherever it occurs.
 struct ReluGrad {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T dy, T x) const {
     return static_cast<T>(dy * T(x > T(0)));
@@ -24,6 +27,7 @@ struct ReluGrad {
 };
 
 struct Relu6 {
+  static constexpr bool is_exact = true;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
     const T below = x > T(6) ? T(6) : x;
@@ -143,7 +147,7 @@ struct Tanh {
   static constexpr int cost = 5;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
-    return std::tanh(x);
+    return tanh_of(x);
   }
 };
 

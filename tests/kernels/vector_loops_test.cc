@@ -177,6 +177,85 @@ TEST(VectorLoops, ActivationsOfHalvesAreRoundedFloats) {
   for (const char* op : {"Add", "Mul", "Maximum", "DivNoNan", "Xdivy"}) expect_rounded(op, {x, dy});
 }
 
+// ---- Curves
+
+// Numbers of every exponent and both signs, and what lies beside them.
+std::vector<float> numbers_of_every_exponent() {
+  std::vector<float> out = {nan, -nan, infinity, -infinity, 0.0F, -0.0F};
+  std::mt19937 random(13);
+  for (uint32_t exponent = 0; exponent < 255; ++exponent) {
+    for (int i = 0; i < 200; ++i) {
+      const auto fraction = static_cast<uint32_t>(random()) >> 9;
+      const float x = std::bit_cast<float>(exponent << 23 | (i == 0 ? 0 : fraction));
+      out.push_back(x), out.push_back(-x);
+    }
+  }
+  return out;
+}
+
+// Within `ulps` of the last place of what f(double) says.
+template <class F>
+void expect_curve(const char* op, double ulps, F f) {
+  const std::vector<float> numbers = numbers_of_every_exponent();
+  const auto n = static_cast<int64_t>(numbers.size());
+  const Tensor y = run_op(op, {Tensor::of<float>({n}, numbers)})[0];
+  for (int64_t i = 0; i < n; ++i) {
+    const double exact = f(double{numbers[i]});
+    const auto expected = static_cast<float>(exact);
+    const float actual = y.data<float>()[i];
+    if (std::isnan(expected) || std::isinf(expected) || expected == 0) {
+      expect_same(actual, expected, 0, concat(op, " ", numbers[i]));
+    } else {
+      const float place = std::nextafter(std::abs(expected), infinity) - std::abs(expected);
+      ASSERT_NEAR(actual, exact, ulps * place) << op << " " << numbers[i];
+    }
+  }
+}
+
+TEST(VectorLoops, ReciprocalRootsAreThoseOfEveryNumber) {
+  expect_curve("Rsqrt", 1.6, [](double x) { return 1 / std::sqrt(x); });
+}
+
+TEST(VectorLoops, CurvesAreThoseOfEveryNumber) {
+  expect_curve("Tanh", 8, [](double x) { return std::tanh(x); });
+  expect_curve("Erf", 8, [](double x) { return std::erf(x); });
+}
+
+TEST(VectorLoops, CurvesNeverPassOne) {
+  Tensor x(f32, {100'000});
+  for (int64_t i = 0; i < x.elements(); ++i)
+    x.data<float>()[i] = static_cast<float>(i) * 1.2e-4F - 1.0F;
+  for (const char* op : {"Tanh", "Erf"}) {
+    const Tensor y = run_op(op, {x})[0];
+    for (int64_t i = 0; i < x.elements(); ++i) {
+      ASSERT_LE(y.data<float>()[i], 1) << op << " " << x.data<float>()[i];
+      if (x.data<float>()[i] >= 9.02F) {
+        ASSERT_EQ(y.data<float>()[i], 1) << op << " " << x.data<float>()[i];
+      }
+    }
+  }
+}
+
+TEST(VectorLoops, AddNAddsEveryNumberOfInputsInOrder) {
+  for (const int64_t length : {1, 31, 5000}) {
+    std::vector<Tensor> terms;
+    for (uint32_t count = 1; count < 8; ++count) {
+      terms.push_back(random_floats({length}, count));
+      for (const bool in_place : {false, true}) {
+        std::vector<Tensor> copies;
+        for (const Tensor& t : terms) copies.push_back(run_op("Add", {t, Tensor::scalar(0.0F)})[0]);
+        const Tensor sum =
+            run_op("AddN", copies, {{"N", int64_t{count}}}, test_cpu(), {.in_place = in_place})[0];
+        for (int64_t i = 0; i < length; ++i) {
+          float expected = terms[0].data<float>()[i];
+          for (uint32_t k = 1; k < count; ++k) expected += terms[k].data<float>()[i];
+          ASSERT_EQ(sum.data<float>()[i], expected) << count << " terms, element " << i;
+        }
+      }
+    }
+  }
+}
+
 // ---- Places
 
 int64_t place_of_largest(const float* from, int64_t n) {
@@ -278,8 +357,9 @@ TEST(VectorLoops, PoolsEveryNumberOfChannels) {
 }
 
 TEST(VectorLoops, NormalisesOverNeighboursOfEveryRadius) {
-  for (const int64_t channels : {1, 5, 130, 300}) {
-    const Tensor x = random_floats({1, 1, 2, channels}, 11), dy = random_floats(x.shape(), 12);
+  for (const int64_t channels : {1, 5, 32, 130, 300}) {
+    const int64_t pixels = channels == 32 ? 70 : 2;  // more than are normalised together
+    const Tensor x = random_floats({1, 1, pixels, channels}, 11), dy = random_floats(x.shape(), 12);
     for (const int64_t radius : {0, 1, 5, 16, 17, 400}) {
       for (const double beta : {0.5, 0.75}) {
         const AttrMap attrs = {{"depth_radius", radius}, {"alpha", 0.5}, {"beta", beta}};
