@@ -10,6 +10,7 @@
 #include "core/kernel.h"
 #include "kernels/cpu_loops.h"
 #include "kernels/fold_halves.h"
+#include "kernels/half_rows.h"
 #include "kernels/moves/square.h"
 #include "kernels/reduction_plan.h"
 
@@ -115,11 +116,27 @@ LEAT_DEVICE void reduce_rows(const T* in, int64_t rows, int64_t stride, int64_t 
   }
 }
 
-// The same; of few adjacent columns, several rows are one.
+// The same; of few adjacent columns, several rows are one. Halves pass through floats.
 template <class R, class T>
 LEAT_DEVICE void reduce_any_rows(const T* in, int64_t rows, int64_t stride, int64_t columns,
                                  Accumulator<R, T>* total) {
   using C = Accumulator<R, T>;
+  if constexpr (std::is_same_v<T, half> && std::is_same_v<C, Accumulator<R, float>>) {
+    constexpr int64_t size = 4096;
+    float values[size];
+    const int64_t height = size / columns;
+    for (int64_t row = 0; row < rows; row += height) {
+      const int64_t count = std::min(height, rows - row);
+      if (stride == columns) {
+        widen_row(in + row * stride, count * columns, values);
+      } else {
+        for (int64_t i = 0; i < count; ++i)
+          widen_row(in + (row + i) * stride, columns, values + i * columns);
+      }
+      reduce_any_rows<R, float>(values, count, columns, columns, total);
+    }
+    return;
+  }
   const int64_t at_once = stride == columns ? std::min<int64_t>(rows, max_columns / columns) : 1;
   int64_t done = 0;
   if (at_once > 1) {

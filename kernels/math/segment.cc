@@ -8,6 +8,7 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
+#include "kernels/half_rows.h"
 #include "kernels/math/segment_combiners.h"
 #include "kernels/pieces.h"
 
@@ -19,7 +20,16 @@ using namespace segment;
 template <class Combiner, class T>
 void combine_row(const T* from, int64_t n, T* to) {
   using C = ComputeType<T>;
-  for (int64_t j = 0; j < n; ++j) to[j] = T(Combiner::combine(C(to[j]), C(from[j])));
+  for_row_tiles(n, [=](int64_t first, int64_t count) LEAT_INLINE {
+    float sums[row_tile], terms[row_tile];
+    const auto* const sum = loaded(to + first, count, sums);
+    const auto* const term = loaded(from + first, count, terms);
+    store_row(to + first, count, sums, [=](auto* result) LEAT_INLINE {
+      using To = std::remove_pointer_t<decltype(result)>;
+      LEAT_INDEPENDENT_ITERATIONS
+      for (int64_t j = 0; j < count; ++j) result[j] = To(Combiner::combine(C(sum[j]), C(term[j])));
+    });
+  });
 }
 
 // ---- Sorted ids

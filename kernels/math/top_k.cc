@@ -22,16 +22,25 @@ template <class T>
 constexpr bool has_key = sizeof(T) <= 4;
 
 template <class T>
-uint64_t key_of(const T& value, uint64_t index) {
+LEAT_INLINE inline uint64_t key_of(const T& value, uint64_t index) {
   const ComputeType<T> x(value);
   uint32_t rising;
   if constexpr (std::is_floating_point_v<ComputeType<T>>) {
-    const auto bits = std::bit_cast<uint32_t>(x == 0 ? 0.0F : x);              // -0 is equal to 0
-    rising = x != x ? ~0U : (bits & 1U << 31) != 0 ? ~bits : bits | 1U << 31;  // NaN is the largest
+    const auto bits = std::bit_cast<uint32_t>(x + 0.0F);  // -0 is equal to 0
+    const uint32_t sign = bits >> 31, is_nan = x != x;    // NaN is the largest
+    rising = (bits ^ (-sign | 1U << 31)) | -is_nan;
   } else {
     rising = static_cast<uint32_t>(x) ^ (std::is_signed_v<T> ? 1U << 31 : 0U);
   }
   return uint64_t{~rising} << 32 | index;
+}
+
+template <class T>
+void write_keys(const T* values, int64_t n, int64_t first, uint64_t* keys) {
+  vectorized([=]() LEAT_INLINE {
+    LEAT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < n; ++i) keys[i] = key_of(values[i], static_cast<uint64_t>(first + i));
+  });
 }
 
 // The first k of n in order, which compares few or many of them.
@@ -59,11 +68,12 @@ BoundKernel bind(int64_t rows, int64_t columns, int64_t k) {
         if constexpr (has_key<T>) {
           if (columns <= std::numeric_limits<uint32_t>::max()) {
             uint64_t* keys = static_cast<uint64_t*>(a.workspace) + r * columns;
-            for (int64_t i = 0; i < columns; ++i) {
-              StepEnd::pace();
-              keys[i] = key_of(row[i], i);
-            }
             constexpr int64_t short_row = 1 << 16;
+            for (int64_t from = 0; from < columns; from += short_row) {
+              const int64_t n = std::min(short_row, columns - from);
+              StepEnd::pace(n);
+              write_keys(row + from, n, from, keys + from);
+            }
             if (columns <= short_row) {
               StepEnd::pace(16 * columns);
               sort_first(keys, k, columns, std::less<>());

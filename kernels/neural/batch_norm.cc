@@ -8,6 +8,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/half_rows.h"
 #include "kernels/moves/strided_copy.h"
 
 namespace leat {
@@ -26,6 +27,9 @@ int rank_of_format(const NodeView& node) {
 int channel_axis(const NodeView& node) {
   return channels_first(node) ? 1 : rank_of_format(node) - 1;
 }
+
+// Rows that are added to sums at once: a sum in memory waits for the one before.
+constexpr int64_t rows_at_once = 4;
 
 // The rows of x, in parts for the threads; the sums of the parts are added in order, so that equal
 // inputs give equal results.
@@ -48,21 +52,24 @@ struct Rows {
     });
   }
 
-  // total[c] = the sum over all rows of add(c, element) for each of `n` sums; f(sums, row) adds one
-  // row to n * channels floats. `partial` holds parts * n * channels doubles and as many floats.
+  // total[c] = the sum over all rows of add(c, element) for each of `n` sums; f(sums, row, count,
+  // buffer) adds `count` rows, an integral constant, to n * channels floats. `buffer` holds as many
+  // floats as `rows_at_once` rows of n tensors. `partial` is a workspace of sum_bytes(n).
   template <class F>
   void sum(Stream& stream, int n, double* partial, double* total, F f) const {
     const int64_t width = n * channels;
     float* floats = reinterpret_cast<float*>(partial + parts * width);
     for_each_part(stream, [&](int64_t begin, int64_t end, int64_t part) {
       double* sums = partial + part * width;
-      float* block = floats + part * width;
+      float *block = floats + part * (1 + rows_at_once) * width, *buffer = block + width;
       vectorized([=]() LEAT_INLINE {
         std::fill_n(sums, width, 0.0);
-        for (int64_t first = begin; first < end;
-             first += 64) {  // floats are exact enough for so many terms
+        for (int64_t row = begin; row < end;) {  // floats are exact enough for so many terms
+          const int64_t last = std::min(end, row + 64);
           std::fill_n(block, width, 0.0f);
-          for (int64_t row = first; row < std::min(end, first + 64); ++row) f(block, row);
+          for (; row + rows_at_once <= last; row += rows_at_once)
+            f(block, row, std::integral_constant<int64_t, rows_at_once>(), buffer);
+          for (; row < last; ++row) f(block, row, std::integral_constant<int64_t, 1>(), buffer);
           for (int64_t i = 0; i < width; ++i) sums[i] += block[i];
         }
       });
@@ -74,7 +81,7 @@ struct Rows {
   }
   size_t sum_bytes(int n) const {
     return (static_cast<size_t>(parts) + 1) * n * channels * sizeof(double) +
-           parts * n * channels * sizeof(float);
+           parts * (1 + rows_at_once) * n * channels * sizeof(float);
   }
 };
 
@@ -120,17 +127,21 @@ void copy(const StridedCopy& copy, Stream& stream, const T* from, T* to) {
 
 // ---- Forward
 
-// y = x * scale + shift, per channel.
+// y = x * scale + shift, per channel. `buffers` has 2 * channels floats for each part.
 template <class T>
 void normalise(Stream& stream, const Rows& rows, const T* x, const float* scale, const float* shift,
-               T* y) {
-  rows.for_each_part(stream, [&](int64_t begin, int64_t end, int64_t) {
+               float* buffers, T* y) {
+  const int64_t channels = rows.channels;
+  rows.for_each_part(stream, [&](int64_t begin, int64_t end, int64_t part) {
+    float *buffer = buffers + part * 2 * channels, *results = buffer + channels;
     vectorized([=]() LEAT_INLINE {
       for (int64_t row = begin; row < end; ++row) {
-        const T* from = x + row * rows.channels;
-        T* to = y + row * rows.channels;
-        LEAT_INDEPENDENT_ITERATIONS
-        for (int64_t c = 0; c < rows.channels; ++c) to[c] = T(float(from[c]) * scale[c] + shift[c]);
+        const auto* const from = loaded(x + row * channels, channels, buffer);
+        store_row(y + row * channels, channels, results, [=](auto* to) LEAT_INLINE {
+          using To = std::remove_pointer_t<decltype(to)>;
+          LEAT_INDEPENDENT_ITERATIONS
+          for (int64_t c = 0; c < channels; ++c) to[c] = To(float(from[c]) * scale[c] + shift[c]);
+        });
       }
     });
   });
@@ -144,19 +155,27 @@ void moments(Stream& stream, const Rows& rows, const T* x, double* partial, floa
   double* total = partial;
   partial += rows.channels;
   const int64_t channels = rows.channels;
-  rows.sum(stream, 1, partial, total, [=](float* sum, int64_t row) LEAT_INLINE {
-    const T* from = x + row * channels;
-    for (int64_t c = 0; c < channels; ++c) sum[c] += float(from[c]);
-  });
+  const auto add = [=](float* sum, int64_t row, auto count, float* buffer, auto term) LEAT_INLINE {
+    const auto* const from = loaded(x + row * channels, count * channels, buffer);
+    LEAT_INDEPENDENT_ITERATIONS
+    for (int64_t c = 0; c < channels; ++c) {
+      float terms = 0;
+      for (int64_t k = 0; k < count; ++k) terms += term(float(from[k * channels + c]), c);
+      sum[c] += terms;
+    }
+  };
+  rows.sum(stream, 1, partial, total,
+           [=](float* sum, int64_t row, auto count, float* buffer) LEAT_INLINE {
+             add(sum, row, count, buffer, [](float value, int64_t) LEAT_INLINE { return value; });
+           });
   for (int64_t c = 0; c < channels; ++c)
     mean[c] = static_cast<float>(total[c] / static_cast<double>(rows.count));
-  rows.sum(stream, 1, partial, total, [=](float* sum, int64_t row) LEAT_INLINE {
-    const T* from = x + row * channels;
-    for (int64_t c = 0; c < channels; ++c) {
-      const float distance = float(from[c]) - mean[c];
-      sum[c] += distance * distance;
-    }
-  });
+  rows.sum(stream, 1, partial, total,
+           [=](float* sum, int64_t row, auto count, float* buffer) LEAT_INLINE {
+             add(sum, row, count, buffer, [=](float value, int64_t c) LEAT_INLINE {
+               return (value - mean[c]) * (value - mean[c]);
+             });
+           });
   for (int64_t c = 0; c < channels; ++c)
     variance[c] = static_cast<float>(total[c] / static_cast<double>(rows.count));
 }
@@ -218,7 +237,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
       scale[c] = a.input<float>(1)[c] / std::sqrt(saved_variance[c] + epsilon);
       shift[c] = a.input<float>(2)[c] - saved_mean[c] * scale[c];
     }
-    normalise(*a.stream, rows, x, scale, shift, y);
+    normalise(*a.stream, rows, x, scale, shift, at<float>(a, sums), y);
     if (first) copy(transposed.out, *a.stream, y, a.output<T>(0));
   });
   kernel.workspace_bytes = layout.bytes;
@@ -279,12 +298,23 @@ BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& r) {
     }
     const float *mean = a.input<float>(3), *variance = a.input<float>(4);
     double* total = at<double>(a, sums);
-    rows.sum(*a.stream, 2, total + 2 * channels, total, [=](float* sum, int64_t row) LEAT_INLINE {
-      const T *of_y = dy + row * channels, *of_x = x + row * channels;
-      for (int64_t c = 0; c < channels; ++c) sum[c] += float(of_y[c]);
-      for (int64_t c = 0; c < channels; ++c)
-        sum[channels + c] += float(of_y[c]) * (float(of_x[c]) - mean[c]);
-    });
+    rows.sum(*a.stream, 2, total + 2 * channels, total,
+             [=](float* sum, int64_t row, auto count, float* buffer) LEAT_INLINE {
+               const int64_t size = count * channels;
+               const auto* const of_y = loaded(dy + row * channels, size, buffer);
+               const auto* const of_x = loaded(x + row * channels, size, buffer + size);
+               LEAT_INDEPENDENT_ITERATIONS
+               for (int64_t c = 0; c < channels; ++c) {
+                 float terms = 0, products = 0;
+                 for (int64_t k = 0; k < count; ++k) {
+                   const int64_t i = k * channels + c;
+                   terms += float(of_y[i]);
+                   products += float(of_y[i]) * (float(of_x[i]) - mean[c]);
+                 }
+                 sum[c] += terms;
+                 sum[channels + c] += products;
+               }
+             });
     // dx = dy * by_dy + x * by_x + rest, per channel
     float *by_dy = at<float>(a, factors), *by_x = by_dy + channels, *rest = by_x + channels;
     const double n = static_cast<double>(rows.count);
@@ -298,14 +328,18 @@ BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& r) {
       by_x[c] = static_cast<float>(slope);
       rest[c] = static_cast<float>(training ? -factor * total[c] / n - slope * mean[c] : 0);
     }
-    rows.for_each_part(*a.stream, [&](int64_t begin, int64_t end, int64_t) {
+    rows.for_each_part(*a.stream, [&](int64_t begin, int64_t end, int64_t part) {
+      float *buffer = at<float>(a, sums) + part * 3 * channels, *results = buffer + 2 * channels;
       vectorized([=]() LEAT_INLINE {
         for (int64_t row = begin; row < end; ++row) {
-          const T *of_y = dy + row * channels, *of_x = x + row * channels;
-          T* to = dx + row * channels;
-          LEAT_INDEPENDENT_ITERATIONS
-          for (int64_t c = 0; c < channels; ++c)
-            to[c] = T(float(of_y[c]) * by_dy[c] + float(of_x[c]) * by_x[c] + rest[c]);
+          const auto* const of_y = loaded(dy + row * channels, channels, buffer);
+          const auto* const of_x = loaded(x + row * channels, channels, buffer + channels);
+          store_row(dx + row * channels, channels, results, [=](auto* to) LEAT_INLINE {
+            using To = std::remove_pointer_t<decltype(to)>;
+            LEAT_INDEPENDENT_ITERATIONS
+            for (int64_t c = 0; c < channels; ++c)
+              to[c] = To(float(of_y[c]) * by_dy[c] + float(of_x[c]) * by_x[c] + rest[c]);
+          });
         }
       });
     });

@@ -6,6 +6,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/broadcast_gradient.h"
 #include "kernels/examples.h"
+#include "kernels/half_rows.h"
 #include "kernels/moves/strided_copy.h"
 #include "kernels/neural/softmax_rows.h"
 
@@ -70,6 +71,29 @@ struct Operand {
   }
 };
 
+// The loss of a row, and its derivative in `out`.
+template <class T, class C>
+LEAT_INLINE inline C finish_row(const T* x, const T* label, const C* e, int64_t columns, C max,
+                                C sum, T* out) {
+  const C log_sum = std::log(sum), scale = C(1) / sum;
+  C total = 0;
+  for_row_tiles(columns, [=, &total](int64_t first, int64_t n) LEAT_INLINE {
+    float logits[row_tile], probabilities[row_tile], results[row_tile];
+    const auto* const logit = loaded(x + first, n, logits);
+    const auto* const expected = loaded(label + first, n, probabilities);
+    store_row(out + first, n, results, [=, &total](auto* to) LEAT_INLINE {
+      using To = std::remove_pointer_t<decltype(to)>;
+      for (int64_t i = 0; i < n; ++i) {
+        const C p = C(expected[i]);
+        // A probability of 0 adds nothing, even where the logit is infinite.
+        total += p == C(0) ? C(0) : p * (log_sum + (max - C(logit[i])));
+        to[i] = To(e[first + i] * scale - p);
+      }
+    });
+  });
+  return total;
+}
+
 template <class T>
 BoundKernel prepare_dense(TypeTag<T>, const KernelRequest& request) {
   using C = ComputeType<T>;
@@ -87,21 +111,23 @@ BoundKernel prepare_dense(TypeTag<T>, const KernelRequest& request) {
                                  const T *x = features + (first + r) * x_step,
                                          *label = labels + (first + r) * label_step;
                                  T* out = backprop + (first + r) * columns;
-                                 const C log_sum = std::log(sum[r]), scale = C(1) / sum[r];
-                                 C total = 0;
-                                 for (int64_t i = 0; i < columns; ++i) {
-                                   // A probability of 0 adds nothing, even where the logit is
-                                   // infinite.
-                                   total += C(label[i]) == C(0)
-                                                ? C(0)
-                                                : C(label[i]) * (log_sum + (max[r] - C(x[i])));
-                                   out[i] = T(e[r * columns + i] * scale - C(label[i]));
-                                 }
-                                 loss[first + r] = T(total);
+                                 loss[first + r] = T(finish_row(x, label, e + r * columns, columns,
+                                                                max[r], sum[r], out));
                                }
                              });
          })
       .with_workspace(bytes);
+}
+
+template <class T, class C>
+LEAT_INLINE inline void scale_row(const C* e, int64_t columns, C scale, T* out) {
+  for_row_tiles(columns, [=](int64_t first, int64_t n) LEAT_INLINE {
+    float results[row_tile];
+    store_row(out + first, n, results, [=](auto* to) LEAT_INLINE {
+      using To = std::remove_pointer_t<decltype(to)>;
+      for (int64_t i = 0; i < n; ++i) to[i] = To(e[first + i] * scale);
+    });
+  });
 }
 
 template <class T, class Label>
@@ -128,8 +154,7 @@ BoundKernel prepare_sparse(const KernelRequest& request) {
                                      T(std::log(sum[r]) +
                                        (max[r] - C(features[(first + r) * columns + label])));
                                  const C at_label = e[r * columns + label] * scale;
-                                 for (int64_t i = 0; i < columns; ++i)
-                                   out[i] = T(e[r * columns + i] * scale);
+                                 scale_row(e + r * columns, columns, scale, out);
                                  out[label] = T(at_label - C(1));
                                }
                              });

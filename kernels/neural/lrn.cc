@@ -92,6 +92,45 @@ LEAT_INLINE inline void normalise(const Normalisation& by, const T* x, int64_t c
   }
 }
 
+// As many pixels of few channels as `together` squares hold are normalised at once: in loops of one
+// pixel, most of the time would go to the loops' ends, and to waiting for what was stored just
+// before.
+constexpr int64_t together = 1024;
+
+// `squares` holds zeros before, between and after the squares of pixels, so that no pixel is the
+// neighbour of another.
+template <class T>
+LEAT_INLINE inline void normalise_together(const Normalisation& by, const T* x, int64_t channels,
+                                           int64_t count, float* squares, T* y) {
+  const int64_t step = channels + by.radius, n = count * step - by.radius;
+  float norms[together], factors[together];
+  for (int64_t p = 0; p < count; ++p) {
+    const T* const from = x + p * channels;
+    float* const to = squares + by.radius + p * step;
+    for (int64_t c = 0; c < channels; ++c) to[c] = float(from[c]) * float(from[c]);
+  }
+  add_neighbours(squares, by.radius, n, norms);
+  for (int64_t i = 0; i < n; ++i) norms[i] = by.bias + by.alpha * norms[i];
+  find_factors(by.beta, norms, n, factors);
+  for (int64_t p = 0; p < count; ++p) {
+    const T* const from = x + p * channels;
+    const float* const factor = factors + p * step;
+    for (int64_t c = 0; c < channels; ++c) y[p * channels + c] = T(float(from[c]) * factor[c]);
+  }
+}
+
+template <class T>
+void normalise_pixels(const Normalisation& by, const T* x, int64_t channels, int64_t pixels, T* y) {
+  float squares[together + 2 * small_radius] = {};
+  const int64_t at_once = together / (channels + by.radius);
+  for (int64_t first = 0; first < pixels; first += at_once) {
+    const int64_t count = std::min(at_once, pixels - first), at = first * channels;
+    vectorized([=, &squares]() LEAT_INLINE {
+      normalise_together(by, x + at, channels, count, squares, y + at);
+    });
+  }
+}
+
 // The same for the gradient.
 template <class T>
 LEAT_INLINE inline void differentiate(const Normalisation& by, const T* dy, const T* x, const T* y,
@@ -115,24 +154,40 @@ LEAT_INLINE inline void differentiate(const Normalisation& by, const T* dy, cons
   }
 }
 
-// f(normalisation, arguments, first element, channels) for each pixel.
+// f(normalisation, arguments, first element, channels, pixels) for ranges of pixels.
 template <class F>
-BoundKernel for_each_pixel(const KernelRequest& request, F f) {
+BoundKernel for_pixels(const KernelRequest& request, F f) {
   const Shape& shape = request.inputs[0].shape;
   if (shape.elements() == 0) return {};
   const int64_t channels = shape[3], pixels = shape.elements() / channels;
   const Normalisation n(request.node);
   BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
     a.stream->parallel_for(pixels, 1 + 2000 / channels, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) f(n, a, p * channels, channels);
+      f(n, a, begin * channels, channels, end - begin);
     });
   });
   kernel.cost_ns = 20.0 * static_cast<double>(shape.elements());
   return kernel;
 }
 
+// f(normalisation, arguments, first element, channels) for each pixel.
+template <class F>
+BoundKernel for_each_pixel(const KernelRequest& request, F f) {
+  return for_pixels(request, [f](const Normalisation& n, const Arguments& a, int64_t at,
+                                 int64_t channels, int64_t pixels) {
+    for (int64_t p = 0; p < pixels; ++p) f(n, a, at + p * channels, channels);
+  });
+}
+
 template <class T>
 BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
+  const Shape& shape = request.inputs[0].shape;
+  if (shape[3] <= block && Normalisation(request.node).radius <= small_radius) {
+    return for_pixels(request, [](const Normalisation& n, const Arguments& a, int64_t at,
+                                  int64_t channels, int64_t pixels) {
+      normalise_pixels(n, a.input<T>(0) + at, channels, pixels, a.output<T>() + at);
+    });
+  }
   return for_each_pixel(
       request, [](const Normalisation& n, const Arguments& a, int64_t at, int64_t channels) {
         const T* x = a.input<T>(0) + at;

@@ -1,6 +1,5 @@
 // leat: fast-math-loops
 // Max pooling and its gradients.
-#include <cstring>
 #include <limits>
 
 #include "kernels/neural/pooling.h"
@@ -19,19 +18,19 @@ constexpr T lowest() {
 }
 
 // The largest values of count * lanes channels.
-template <int count, class Taps>
+template <int count, class Taps, class T>
 LEAT_INLINE inline void pool_lanes(const Pool& p, const Taps& taps, int64_t row, int64_t ox,
-                                   const float* x, float* to) {
+                                   const T* x, T* to) {
   Lanes best[count];
-  for (Lanes& b : best) b = Lanes{} + lowest<float>();
+  for (Lanes& b : best) b = Lanes{} + float(lowest<T>());
   taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     for (int i = 0; i < count; ++i) {
       Lanes value;
-      std::memcpy(&value, x + pixel * p.channels + i * lanes, sizeof value);
+      load_lanes(x + pixel * p.channels + i * lanes, value);
       best[i] = best[i] < value ? value : best[i];
     }
   });
-  std::memcpy(to, best, sizeof best);
+  for (int i = 0; i < count; ++i) store_lanes(to + i * lanes, best[i]);
 }
 
 template <class Taps, class T>
@@ -41,7 +40,7 @@ LEAT_INLINE inline void largest_of_rows(const Pool& p, const Taps& taps, int64_t
   for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
     T* to = y + (row * p.width.out + ox) * p.channels;
     int64_t done = 0;
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (has_lanes<T>) {
       done = for_channel_lanes<4>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
         pool_lanes<count>(p, taps, row, ox, x + first, to + first);
       });
@@ -113,10 +112,9 @@ LEAT_INLINE inline void for_each_largest(const Pool& p, const T* x, int64_t begi
 // The gradient of each output goes to the first of its largest inputs; every other tap of the
 // window gets 0. With `adds`, both are added, since the windows overlap or leave out pixels. With
 // `masks`, windows do not overlap, and what a pixel has got is multiplied by Relu's slope there.
-template <int count, bool adds, bool masks, class Taps>
+template <int count, bool adds, bool masks, class Taps, class T>
 LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, const Taps& taps, int64_t row,
-                                              int64_t ox, const float* x, const float* dy,
-                                              float* dx) {
+                                              int64_t ox, const T* x, const T* dy, T* dx) {
   using Numbers [[gnu::vector_size(64)]] = int32_t;
   Lanes best[count], gradient[count];
   Numbers where[count] = {};
@@ -124,7 +122,7 @@ LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, const Taps& taps, i
   taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     for (int i = 0; i < count; ++i) {
       Lanes value;
-      std::memcpy(&value, x + pixel * p.channels + i * lanes, sizeof value);
+      load_lanes(x + pixel * p.channels + i * lanes, value);
       if (tap == 0) {
         best[i] = value;
       } else {
@@ -134,18 +132,17 @@ LEAT_INLINE inline void give_lanes_to_largest(const Pool& p, const Taps& taps, i
     }
     ++tap;
   });
-  std::memcpy(gradient, dy, sizeof gradient);
+  for (int i = 0; i < count; ++i) load_lanes(dy + i * lanes, gradient[i]);
   const Lanes one = Lanes{} + 1, zero{};
   tap = 0;
   taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     for (int i = 0; i < count; ++i) {
-      float* const to = dx + pixel * p.channels + i * lanes;
+      T* const to = dx + pixel * p.channels + i * lanes;
       Lanes sum = {};
-      if constexpr (adds) std::memcpy(&sum, to, sizeof sum);
+      if constexpr (adds) load_lanes(to, sum);
       Lanes got = sum + gradient[i];
       if constexpr (masks) got *= best[i] > 0 ? one : zero;  // NaN and infinities stay, as NaN
-      sum = where[i] == tap ? got : sum;
-      std::memcpy(to, &sum, sizeof sum);
+      store_lanes(to, where[i] == tap ? got : sum);
     }
     ++tap;
   });
@@ -197,7 +194,8 @@ LEAT_INLINE inline void give_rows_to_largest(const Pool& p, const Taps& taps, in
   for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
     const T* from = dy + (row * p.width.out + ox) * p.channels;
     int64_t done = 0;
-    if constexpr (std::is_same_v<T, float>) {
+    // A sum of two bfloat16 would have to be rounded.
+    if constexpr (std::is_same_v<T, float> || (has_lanes<T> && !adds)) {
       done = for_channel_lanes<2>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
         give_lanes_to_largest<count, adds, masks>(p, taps, row, ox, x + first, from + first,
                                                   dx + first);

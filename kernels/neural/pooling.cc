@@ -81,20 +81,23 @@ Pool pool_of(const NodeView& node, const Shape& x) {
 namespace {
 
 // The means of count * lanes channels.
-template <int count, class Taps>
+template <int count, class Taps, class T>
 LEAT_INLINE inline void average_lanes(const Pool& p, const Taps& taps, int64_t row, int64_t ox,
-                                      const float* x, float* to) {
+                                      const T* x, T* to) {
   Lanes sum[count];
   for (Lanes& s : sum) s = Lanes{};
   const int64_t summed = taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
     for (int i = 0; i < count; ++i) {
       Lanes value;
-      std::memcpy(&value, x + pixel * p.channels + i * lanes, sizeof value);
+      load_lanes(x + pixel * p.channels + i * lanes, value);
       sum[i] += value;
     }
   });
-  for (Lanes& s : sum) s /= static_cast<float>(summed);
-  std::memcpy(to, sum, sizeof sum);
+  for (int i = 0; i < count; ++i) {
+    sum[i] /= static_cast<float>(summed);
+    round_lanes<T>(sum[i]);
+    store_lanes(to + i * lanes, sum[i]);
+  }
 }
 
 // Sums in float for 16-bit floats.
@@ -105,7 +108,7 @@ LEAT_INLINE inline void average_rows(const Pool& p, const Taps& taps, int64_t be
   for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
     T* to = y + (row * p.width.out + ox) * p.channels;
     int64_t done = 0;
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (has_lanes<T>) {
       done = for_channel_lanes<4>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
         average_lanes<count>(p, taps, row, ox, x + first, to + first);
       });
@@ -139,11 +142,59 @@ constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r)
   });
 };
 
+// Where each pixel is in exactly one window: its share of that window's gradient. 0 is added as to
+// the first of several shares, which makes 0 of -0.
+template <class Taps, class T>
+LEAT_INLINE inline void share_rows(const Pool& p, const Taps& taps, int64_t begin, int64_t end,
+                                   const T* dy, T* dx) {
+  using C = ComputeType<T>;
+  for_each_pixel(p, begin, end, [&](int64_t row, int64_t ox) LEAT_INLINE {
+    const T* from = dy + (row * p.width.out + ox) * p.channels;
+    const C part = C(1) / C(taps.for_each_tap(row, ox, [](int64_t) LEAT_INLINE {}));
+    const auto share = [&](int64_t first, int64_t n, T* shares) LEAT_INLINE {
+      for (int64_t c = 0; c < n; ++c) shares[c] = T(C(0) + C(from[first + c]) * part);
+    };
+    const int64_t done =
+        for_channel_lanes<4>(p.channels, [&](auto count, int64_t first) LEAT_INLINE {
+          T shares[count * lanes];
+          share(first, count * lanes, shares);
+          taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+            std::memcpy(dx + pixel * p.channels + first, shares, sizeof shares);
+          });
+        });
+    for_channel_blocks(
+        p.channels,
+        [&](int64_t first, int64_t n) LEAT_INLINE {
+          T shares[channel_block];
+          share(first, n, shares);
+          taps.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+            std::copy_n(shares, n, dx + pixel * p.channels + first);
+          });
+        },
+        done);
+  });
+}
+
+template <class T>
+BoundKernel bind_shares(const Pool& p) {
+  return bound_kernel(cost_ns(p), [p](const Arguments& a) {
+    const T* dy = a.input<T>(1);
+    T* dx = a.output<T>();
+    const auto run = [=](int64_t begin, int64_t end) {
+      with_taps_of(p, [=](const auto& taps) {
+        vectorized([=]() LEAT_INLINE { share_rows(p, taps, begin, end, dy, dx); });
+      });
+    };
+    a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels), run);
+  });
+}
+
 constexpr auto prepare_average_gradient = []<class T>(TypeTag<T>,
                                                       const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
   const Pool p = pool_of(r.node, r.outputs[0].shape);
   if (p.x_elements() == 0) return {};
+  if (p.has_each_pixel_once()) return bind_shares<T>(p);
   return bound_kernel(cost_ns(p), [p](const Arguments& a) {
     const T* dy = a.input<T>(1);
     T* dx = a.output<T>();

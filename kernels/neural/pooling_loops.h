@@ -1,6 +1,8 @@
 // What the CPU's kernels of poolings share: their loops over the channels of a pixel.
 #pragma once
 
+#include <cstring>
+
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/neural/pool_extents.h"
@@ -48,6 +50,40 @@ void for_zeroed_images(const Arguments& a, const Pool& p, T* out, int64_t image,
 // Channels that stay in registers while all taps of a pixel are looked at.
 using Lanes [[gnu::vector_size(64)]] = float;
 constexpr int64_t lanes = sizeof(Lanes) / sizeof(float);
+
+// Through references: how a vector is returned would depend on the processor.
+LEAT_INLINE inline void load_lanes(const float* from, Lanes& values) {
+  std::memcpy(&values, from, sizeof values);
+}
+LEAT_INLINE inline void store_lanes(float* to, const Lanes& values) {
+  std::memcpy(to, &values, sizeof values);
+}
+
+// bfloat16 has the upper half of a float's bits, which casts of vectors keep.
+using LaneBits [[gnu::vector_size(64)]] = uint32_t;
+using HalfLaneBits [[gnu::vector_size(32)]] = uint16_t;
+LEAT_INLINE inline void load_lanes(const bfloat16* from, Lanes& values) {
+  HalfLaneBits bits;
+  std::memcpy(&bits, &from->bits, sizeof bits);
+  values = (Lanes)(__builtin_convertvector(bits, LaneBits) << 16);
+}
+// For values that a bfloat16 holds: nothing is rounded.
+LEAT_INLINE inline void store_lanes(bfloat16* to, const Lanes& values) {
+  const auto bits = __builtin_convertvector((LaneBits)values >> 16, HalfLaneBits);
+  std::memcpy(&to->bits, &bits, sizeof bits);
+}
+template <class T>
+inline constexpr bool has_lanes = std::is_same_v<T, float> || std::is_same_v<T, bfloat16>;
+
+// Rounds the values as T() does it.
+template <class T>
+LEAT_INLINE inline void round_lanes(Lanes& values) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    const auto bits = (LaneBits)values;
+    const LaneBits nan = bits | 0x400000U, rounded = bits + 0x7fffU + (bits >> 16 & 1U);
+    values = (Lanes)((bits & 0x7fffffffU) > 0x7f800000U ? nan : rounded);
+  }
+}
 
 // Calls f(count, first) for each count * lanes channels, where count, an integral constant, is at
 // most `most`; returns how many channels these are. The rest are for for_channel_blocks().

@@ -4,6 +4,7 @@
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/examples.h"
+#include "kernels/half_rows.h"
 #include "kernels/neural/softmax_rows.h"
 
 namespace leat {
@@ -29,11 +30,20 @@ BoundKernel prepare(const KernelRequest& request) {
           C max[softmax_block_rows], sum[softmax_block_rows];
           exponentiate_rows(x, count, columns, e, max, sum);
           for (int64_t r = 0; r < count; ++r) {
-            const C log_sum = std::log(sum[r]), scale = C(1) / sum[r];
-            for (int64_t i = r * columns; i < (r + 1) * columns; ++i) {
-              // Not x - (max + log_sum): beside a large max, log_sum would lose its digits.
-              y[i] = logarithm ? T(C(x[i]) - max[r] - log_sum) : T(e[i] * scale);
-            }
+            const C largest = max[r], log_sum = std::log(sum[r]), scale = C(1) / sum[r];
+            for_row_tiles(columns, [=](int64_t first, int64_t n) LEAT_INLINE {
+              const int64_t at = r * columns + first;
+              float logits[row_tile], results[row_tile];
+              const auto* const from = loaded(x + at, logarithm ? n : 0, logits);
+              store_row(y + at, n, results, [=](auto* to) LEAT_INLINE {
+                using To = std::remove_pointer_t<decltype(to)>;
+                LEAT_INDEPENDENT_ITERATIONS
+                for (int64_t i = 0; i < n; ++i) {
+                  // Not x - (max + log_sum): beside a large max, log_sum would lose its digits.
+                  to[i] = logarithm ? To(C(from[i]) - largest - log_sum) : To(e[at + i] * scale);
+                }
+              });
+            });
           }
         });
       }

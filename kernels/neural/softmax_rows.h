@@ -1,6 +1,6 @@
 // The part that softmax and the cross-entropies share, over a block of rows small enough for the
-// first-level cache. Files that include it are marked fast-math-loops: exp is then one of glibc's
-// vector functions.
+// first-level cache. Files that include it are marked fast-math-loops: exp of doubles is then one
+// of glibc's vector functions.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,8 @@
 #include <functional>
 
 #include "kernels/fold_halves.h"
+#include "kernels/half_rows.h"
+#include "kernels/math/curves.h"
 
 namespace leat {
 
@@ -69,19 +71,16 @@ LEAT_INLINE inline C lane_sum(const C* x, int64_t n) {
 // y = exp(x - max), of one row; returns the sum of y. y may be x: hence the array between them.
 template <class T, class C>
 LEAT_INLINE inline C exponentiate(const T* x, int64_t n, C max, C* y) {
-  constexpr int64_t block = 256;
   constexpr int at_once = 2 * lanes;
   C part[at_once] = {}, sum = 0;
-  for (int64_t begin = 0; begin < n; begin += block) {
-    const int64_t count = std::min(block, n - begin), whole = count / at_once * at_once;
-    C e[block];
-    for (int64_t i = 0; i < count; ++i) e[i] = std::exp(C(x[begin + i]) - max);
-    for (int64_t i = 0; i < whole; i += at_once) {
-      for (int l = 0; l < at_once; ++l) part[l] += e[i + l];
-    }
-    for (int64_t i = whole; i < count; ++i) sum += e[i];
-    for (int64_t i = 0; i < count; ++i) y[begin + i] = e[i];
+  int64_t i = 0;
+  for (; i + at_once <= n; i += at_once) {
+    C e[at_once];
+    for (int l = 0; l < at_once; ++l) e[l] = exp_of_negative(C(x[i + l]) - max);
+    for (int l = 0; l < at_once; ++l) part[l] += e[l];
+    for (int l = 0; l < at_once; ++l) y[i + l] = e[l];
   }
+  for (; i < n; ++i) sum += y[i] = exp_of_negative(C(x[i]) - max);
   fold_halves<at_once>(part, std::plus<C>());
   return part[0] + sum;
 }
@@ -90,6 +89,10 @@ LEAT_INLINE inline C exponentiate(const T* x, int64_t n, C max, C* y) {
 template <class T, class C>
 LEAT_INLINE inline void exponentiate_rows(const T* x, int64_t rows, int64_t columns, C* y, C* max,
                                           C* sum) {
+  if constexpr (std::is_same_v<T, half>) {
+    widen_row(x, rows * columns, y);
+    return exponentiate_rows<C>(y, rows, columns, y, max, sum);
+  }
   constexpr int64_t short_row = 4 * lanes;
   for (int64_t r = 0; r < rows; ++r) max[r] = lane_max<C>(x + r * columns, columns);
   if (columns >= short_row) {
@@ -100,7 +103,7 @@ LEAT_INLINE inline void exponentiate_rows(const T* x, int64_t rows, int64_t colu
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = r * columns; i < (r + 1) * columns; ++i) y[i] = C(x[i]) - max[r];
   }
-  for (int64_t i = 0; i < rows * columns; ++i) y[i] = std::exp(y[i]);
+  for (int64_t i = 0; i < rows * columns; ++i) y[i] = exp_of_negative(y[i]);
   for (int64_t r = 0; r < rows; ++r) sum[r] = lane_sum(y + r * columns, columns);
 }
 

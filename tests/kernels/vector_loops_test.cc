@@ -236,6 +236,36 @@ TEST(VectorLoops, CurvesNeverPassOne) {
   }
 }
 
+// Rows of 0 and numbers below it: exp of each, over their sum.
+TEST(VectorLoops, SoftmaxTakesEveryDistanceToTheLargest) {
+  for (const int64_t columns : {5, 40, 300}) {
+    Tensor x(f32, {400, columns});
+    std::mt19937 random(21);
+    std::uniform_real_distribution<float> distance(0, 1);
+    for (int64_t i = 0; i < x.elements(); ++i) {
+      const float far = 100.0F * static_cast<float>(i / columns) / 400.0F;
+      x.data<float>()[i] = i % columns == 1 ? 0.0F : -far * distance(random);
+    }
+    x.data<float>()[3] = -infinity;
+    x.data<float>()[columns + 3] = nan;
+    const Tensor y = run_op("Softmax", {x})[0];
+    for (int64_t row = 0; row < 400; ++row) {
+      const float *from = x.data<float>() + row * columns, *to = y.data<float>() + row * columns;
+      double sum = 0;
+      for (int64_t c = 0; c < columns; ++c) sum += std::exp(double{from[c]});
+      for (int64_t c = 0; c < columns; ++c) {
+        const double exact = std::exp(double{from[c]}) / sum;
+        if (std::isnan(exact)) {
+          ASSERT_TRUE(std::isnan(to[c])) << row << " " << c;
+        } else {
+          ASSERT_NEAR(to[c], exact, 1e-6 * exact + 1e-37) << row << " " << from[c];
+        }
+      }
+    }
+    EXPECT_EQ(y.data<float>()[3], 0);
+  }
+}
+
 TEST(VectorLoops, AddNAddsEveryNumberOfInputsInOrder) {
   for (const int64_t length : {1, 31, 5000}) {
     std::vector<Tensor> terms;
