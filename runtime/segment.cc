@@ -12,6 +12,7 @@ namespace leat {
 namespace {
 
 constexpr size_t large_bytes = size_t{1} << 20;
+constexpr size_t most_doubled_bytes = size_t{64} << 20;  // of an arena that is outgrown
 
 // Rethrows the exception being handled; an out-of-memory error names the node with the largest
 // outputs.
@@ -157,8 +158,9 @@ std::unique_ptr<TapeInstance> Segment::with_arena(std::unique_ptr<TapeInstance> 
     }
   }
   if (!arena) {
-    // Shapes that grow may grow on.
-    const size_t size = outgrown == nullptr ? bytes : bytes + bytes / 4;
+    // Shapes that grow may grow on. What is never used of it takes no memory.
+    const size_t room = bytes <= most_doubled_bytes ? bytes : bytes / 4;
+    const size_t size = outgrown == nullptr ? bytes : bytes + room;
     outgrown = nullptr;
     try {
       const MemoryOwner owner(MemoryUse::intermediate);

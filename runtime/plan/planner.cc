@@ -46,11 +46,19 @@ int Planner::new_group(int waits) {
   return groups_;
 }
 
-void Planner::use_variable(int item, int variable, bool is_written) {
+int Planner::segment_variable(int item, int variable, bool is_written) {
   std::vector<SegmentPlan::VariableUse>& uses = plan_.segments[plan_.items[item].segment].variables;
   const auto [known, is_new] = segment_variables_.try_emplace({item, variable}, uses.size());
   if (is_new) uses.push_back({variable, false});
   uses[known->second].is_written = uses[known->second].is_written || is_written;
+  return static_cast<int>(known->second);
+}
+
+int Planner::segment_constant(int item, int constant) {
+  std::vector<int>& constants = plan_.segments[plan_.items[item].segment].constants;
+  const auto [known, is_new] = segment_constants_.try_emplace({item, constant}, constants.size());
+  if (is_new) constants.push_back(constant);
+  return static_cast<int>(known->second);
 }
 
 void Planner::add(Node& node) {
@@ -257,11 +265,11 @@ void Planner::add_to_segment(Node& node, State& s) {
         fail(Code::invalid_argument, describe(node), ": '", input.name(), "' is not a variable");
       }
       check_dtype(node, input);
-      source = {SegmentSource::Kind::variable, from.variable, 0};
-      use_variable(s.item, from.variable, is_written(node, i));
+      source = {SegmentSource::Kind::variable,
+                segment_variable(s.item, from.variable, is_written(node, i)), 0};
       all_foldable = false;
     } else if (from.role == Role::constant) {
-      source = {SegmentSource::Kind::constant, from.constant, 0};
+      source = {SegmentSource::Kind::constant, segment_constant(s.item, from.constant), 0};
     } else if (from.role == Role::segment && from.item == s.item) {
       source = {SegmentSource::Kind::local, from.segment_node, input.index};
       all_foldable = all_foldable && from.is_foldable;

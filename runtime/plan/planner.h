@@ -56,7 +56,9 @@ class Planner {
   // Sets the group and the dead flags of a boundary node's item.
   void enter_group(const Node& node, State& s, Item& item);
   void add_to_segment(Node& node, State& s);
-  void use_variable(int item, int variable, bool is_written);
+  // Their numbers in the item's segment.
+  int segment_variable(int item, int variable, bool is_written);
+  int segment_constant(int item, int constant);
   // A value that must be known before the tape is compiled, or lie in other memory, must come from
   // another segment.
   void wait_for_values(const Node& node, State& s);
@@ -127,8 +129,8 @@ class Planner {
   std::map<std::pair<int, int>, int> slots_, copies_;  // by (node, output)
   std::map<int, int> copy_groups_;
   std::map<std::pair<int, int>, int> segment_inputs_;  // (item, slot) → input of the segment
-  // (item, variable) → its place in SegmentPlan::variables
-  std::map<std::pair<int, int>, size_t> segment_variables_;
+  // (item, variable or constant) → its place in SegmentPlan::variables or constants
+  std::map<std::pair<int, int>, size_t> segment_variables_, segment_constants_;
   std::unordered_map<const Variable*, int> variables_;
   std::vector<std::set<int>> dependencies_;           // of an item
   std::map<std::pair<int, int>, int> segment_items_;  // (waits, dead) → item + 1

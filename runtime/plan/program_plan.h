@@ -29,7 +29,7 @@ inline bool contains(const std::vector<int>& list, int value) {
 struct SegmentSource {
   enum class Kind : uint8_t { local, input, constant, variable };
   Kind kind;
-  int index;   // local: node of the segment; input: of the segment; constant, variable: of the plan
+  int index;   // local: a node; input, constant, variable: its number there; all of the segment
   int output;  // local: which output
 };
 
@@ -69,6 +69,7 @@ struct SegmentPlan {
   std::vector<Result> results;  // values that leave the segment
   bool has_early_uses = false;  // of its results: sends, or marks
   std::vector<VariableUse> variables;
+  std::vector<int> constants;  // of the plan
 };
 
 // The source of an item's input: a value of the step, a constant, or (handle inputs of `execute`) a

@@ -129,6 +129,64 @@ class Gaps {
   size_t top_ = 0, most_ = 0;
 };
 
+// ---- Plans without sizes
+
+using Stack = MemoryHints::Stack;
+
+bool is_for(const Stack& stack, std::span<const MemoryBlock> blocks) {
+  return std::ranges::equal(stack.lives, blocks, [](const auto& life, const MemoryBlock& block) {
+    return life == std::pair(block.first, block.last);
+  });
+}
+
+// What is on top at each time, while blocks are put on each other from the lowest up.
+class Skyline {
+ public:
+  // f(each block that this one comes to lie on; some of them twice)
+  template <class F>
+  void put(int block, int first, int last, F f) {
+    auto at = cut(first);
+    const auto end = cut(last + 1);
+    for (; at != end; at = tops_.erase(at)) {
+      if (at->second >= 0) f(at->second);
+    }
+    tops_.emplace_hint(end, first, block);
+  }
+
+ private:
+  // The part that begins at `time`.
+  std::map<int, int>::iterator cut(int time) {
+    const auto after = tops_.lower_bound(time);
+    if (after != tops_.end() && after->first == time) return after;
+    return tops_.emplace_hint(after, time, after == tops_.begin() ? -1 : std::prev(after)->second);
+  }
+
+  std::map<int, int> tops_;  // since when, which block; -1: none
+};
+
+Stack stack_of(std::span<const MemoryBlock> blocks, const std::vector<size_t>& offsets) {
+  Stack out;
+  for (const MemoryBlock& block : blocks) out.lives.emplace_back(block.first, block.last);
+  out.blocks.resize(blocks.size());
+  std::iota(out.blocks.begin(), out.blocks.end(), 0);
+  // Blocks without bytes lie where others do.
+  std::ranges::stable_sort(out.blocks, [&](int a, int b) {
+    return offsets[a] != offsets[b] ? offsets[a] < offsets[b] : blocks[a].bytes < blocks[b].bytes;
+  });
+  Skyline skyline;
+  for (const int block : out.blocks) {
+    const auto begin = static_cast<std::ptrdiff_t>(out.below.size());
+    skyline.put(block, blocks[block].first, blocks[block].last,
+                [&](int other) { out.below.push_back(other); });
+    std::sort(out.below.begin() + begin, out.below.end());
+    out.below.erase(std::unique(out.below.begin() + begin, out.below.end()), out.below.end());
+    out.ends.push_back(out.below.size());
+  }
+  return out;
+}
+
+// ---- Search
+
 // The best plan of all that are tried.
 class Search {
  public:
@@ -142,10 +200,21 @@ class Search {
     best_.max_live = max_live();
   }
 
-  MemoryPlan run(std::span<const int> order) && {
-    if (order.size() == blocks_.size() && !order.empty()) {
-      attempt({order.begin(), order.end()});
+  MemoryPlan run(MemoryHints* hints) && {
+    if (hints != nullptr && is_for(hints->stack, blocks_)) {
+      pile_up(hints->stack);
       if (is_close()) return std::move(best_);
+    }
+    search(hints);
+    if (hints != nullptr) *hints = {std::move(order_), stack_of(blocks_, best_.offsets)};
+    return std::move(best_);
+  }
+
+ private:
+  void search(const MemoryHints* hints) {
+    if (hints != nullptr && hints->order.size() == blocks_.size() && !blocks_.empty()) {
+      attempt(hints->order);
+      if (is_close()) return;
     }
     if (is_small()) {
       try_sorted();
@@ -153,10 +222,23 @@ class Search {
     } else {
       place_as_they_come();
     }
-    return std::move(best_);
   }
 
- private:
+  void pile_up(const Stack& stack) {
+    best_.offsets.resize(blocks_.size());
+    best_.bytes = 0;
+    size_t below = 0;
+    for (size_t at = 0; at < stack.blocks.size(); ++at) {
+      size_t offset = 0;
+      for (; below < stack.ends[at]; ++below) {
+        const int other = stack.below[below];
+        offset = std::max(offset, best_.offsets[other] + sizes_[other]);
+      }
+      best_.offsets[stack.blocks[at]] = offset;
+      best_.bytes = std::max(best_.bytes, offset + sizes_[stack.blocks[at]]);
+    }
+  }
+
   size_t max_live() const {
     // Bytes that begin minus bytes that end: modular arithmetic is fine.
     std::vector<size_t> changes(instructions_ + 1);
@@ -215,16 +297,16 @@ class Search {
     Placed placed(blocks_, sizes_, instructions_);
     for (const int block : order) {
       placed.place(block);
-      if (!best_.order.empty() && placed.bytes() > best_.bytes) return;
+      if (!order_.empty() && placed.bytes() > best_.bytes) return;
     }
     best_.offsets = placed.offsets();
     best_.bytes = placed.bytes();
-    best_.order = std::move(order);
+    order_ = std::move(order);
   }
 
   template <class ComesFirst>
   void attempt_sorted(ComesFirst comes_first) {
-    if (!best_.order.empty() && is_optimal()) return;
+    if (!order_.empty() && is_optimal()) return;
     std::vector<int> order(blocks_.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), comes_first);
@@ -252,7 +334,7 @@ class Search {
     const int64_t tries =
         std::min<int64_t>(400, 100'000 / (1 + static_cast<int64_t>(blocks_.size())));
     for (int64_t i = 0; i < tries && !is_optimal(); ++i) {
-      std::vector<int> order = best_.order;
+      std::vector<int> order = order_;
       std::vector<size_t> late, earlier;
       for (size_t at = 1; at < order.size(); ++at) {
         if (best_.offsets[order[at]] + sizes_[order[at]] > best_.max_live) late.push_back(at);
@@ -284,14 +366,14 @@ class Search {
   std::vector<size_t> sizes_;  // aligned
   int instructions_ = 0;
   MemoryPlan best_;
+  std::vector<int> order_;  // of the best plan; empty: none was placed in an order
   uint32_t random_ = 1;
 };
 
 }  // namespace
 
-MemoryPlan plan_memory(std::span<const MemoryBlock> blocks, size_t alignment,
-                       std::span<const int> order) {
-  return Search(blocks, alignment).run(order);
+MemoryPlan plan_memory(std::span<const MemoryBlock> blocks, size_t alignment, MemoryHints* hints) {
+  return Search(blocks, alignment).run(hints);
 }
 
 }  // namespace leat

@@ -49,27 +49,26 @@ class Inference {
         fail(Code::invalid_argument, "'", source.name(), "' is declared as ", source.dtype(),
              ", but its value is a tensor of ", tensor.dtype());
       }
-      out_.inputs.push_back(
-          {tensor.dtype(), tensor.shape(), segment_.inputs[i].is_by_value ? tensor : Tensor()});
+      out_.inputs.emplace_back(tensor.dtype(), tensor.shape(),
+                               segment_.inputs[i].is_by_value ? tensor : Tensor());
     }
-    for (const SegmentPlan::VariableUse& use : segment_.variables) {
-      const Variable& variable = *program_.variables[use.variable];
-      Shape shape = program_.variable_shapes[use.variable];
+    for (int v = 0; v < std::ssize(segment_.variables); ++v) {
+      const int number = segment_.variables[v].variable;
+      const Variable& variable = *program_.variables[number];
+      Shape shape = program_.variable_shapes[number];
       const bool may_differ = variable.has_changed_shape() && variable.is_initialized();
-      if (!shape.is_complete() || (may_differ && !is_assigned_first(use)))
-        shape = value_for(use, variable).shape();
-      out_.variable_index[use.variable] = static_cast<int>(out_.variables.size());
-      out_.variables.push_back({variable.dtype(), shape, {}});
+      if (!shape.is_complete() || (may_differ && !is_assigned_first(v)))
+        shape = value_for(v, variable).shape();
+      out_.variables.emplace_back(variable.dtype(), std::move(shape), Tensor());
     }
-    for (const SegmentNode& node : segment_.nodes) {
-      for (const SegmentSource& source : node.inputs) {
-        if (source.kind != SegmentSource::Kind::constant) continue;
-        const Tensor& tensor = program_.constants[source.index];
-        out_.constants.try_emplace(source.index,
-                                   SegmentValue{tensor.dtype(), tensor.shape(), tensor});
-      }
+    for (const int number : segment_.constants) {
+      const Tensor& tensor = program_.constants[number];
+      out_.constants.emplace_back(tensor.dtype(), tensor.shape(), tensor);
     }
-    out_.nodes.resize(segment_.nodes.size());
+    out_.first_made = {0};
+    for (const SegmentNode& node : segment_.nodes)
+      out_.first_made.push_back(out_.first_made.back() + node.node->outputs.size());
+    out_.made.reserve(out_.first_made.back());  // specs point to values
     out_.is_folded.resize(segment_.nodes.size());
     for (size_t n = 0; n < segment_.nodes.size(); ++n) {
       try {
@@ -84,10 +83,10 @@ class Inference {
  private:
   // A resource of another shape gets the declared one back before anybody looks: the value is known
   // to have that (find_role).
-  bool is_assigned_first(const SegmentPlan::VariableUse& use) const {
+  bool is_assigned_first(int v) const {
     for (const SegmentNode& node : segment_.nodes) {
       for (const SegmentSource& source : node.inputs) {
-        if (source.kind == SegmentSource::Kind::variable && source.index == use.variable)
+        if (source.kind == SegmentSource::Kind::variable && source.index == v)
           return node.node->is("AssignVariableOp") && !node.node->attr<bool>("validate_shape");
       }
     }
@@ -95,11 +94,11 @@ class Inference {
   }
 
   // The value, or the error that names the first node that reads it.
-  const Tensor& value_for(const SegmentPlan::VariableUse& use, const Variable& variable) const {
+  const Tensor& value_for(int v, const Variable& variable) const {
     if (variable.is_initialized()) return variable.value();
     for (const SegmentNode& node : segment_.nodes) {
       for (const SegmentSource& source : node.inputs) {
-        if (source.kind != SegmentSource::Kind::variable || source.index != use.variable) continue;
+        if (source.kind != SegmentSource::Kind::variable || source.index != v) continue;
         throw uninitialized(variable, *node.node, *program_.device);
       }
     }
@@ -108,7 +107,8 @@ class Inference {
 
   void infer(int n) {
     const Node& node = *segment_.nodes[n].node;
-    const std::vector<TensorSpec> inputs = out_.input_specs(segment_.nodes[n]);
+    std::vector<TensorSpec>& inputs = inputs_;
+    out_.find_specs(segment_.nodes[n], inputs);
     const bool are_known =
         !inputs.empty() && std::all_of(inputs.begin(), inputs.end(),
                                        [](const TensorSpec& s) { return s.value != nullptr; });
@@ -117,15 +117,14 @@ class Inference {
       check_internal(may_fold, "the shape depends on data that is not known");
       return fold_by_executing(n, inputs);
     }
-    const std::vector<Shape> shapes =
+    std::vector<Shape> shapes =
         infer_shapes(node.view(), *node.op, inputs, static_cast<int>(node.outputs.size()));
     size_t bytes = 0;
-    out_.nodes[n].reserve(shapes.size());
     for (size_t o = 0; o < shapes.size(); ++o) {
       check(shapes[o].is_complete(), "the shape of output ", o, " is ", shapes[o],
             " although the shapes of all inputs are known");
-      out_.nodes[n].push_back({node.outputs[o].dtype, shapes[o], {}});
-      bytes += out_.nodes[n].back().bytes();
+      out_.made.emplace_back(node.outputs[o].dtype, std::move(shapes[o]), Tensor());
+      bytes += out_.made.back().bytes();
     }
     if (may_fold && (bytes <= largest_constant || is_left_on_host(n))) fold(n, inputs);
   }
@@ -141,13 +140,15 @@ class Inference {
     const Kernel* kernel = cpu_kernel_of(n);
     if (kernel == nullptr || !kernel->prepare) return;
     std::shared_ptr<void> no_state;
+    out_.find_output_specs(n, outputs_);
     const BoundKernel bound =
-        kernel->prepare({node.view(), inputs, out_.output_specs(n), *program_.host, no_state});
+        kernel->prepare({node.view(), inputs, outputs_, *program_.host, no_state});
     std::vector<void*> from, to;
     for (const TensorSpec& input : inputs)
       from.push_back(input.value ? input.value->raw() : nullptr);
-    for (size_t o = 0; o < out_.nodes[n].size(); ++o) {
-      SegmentValue& value = out_.nodes[n][o];
+    const std::span<SegmentValue> outputs = out_.of_node(n);
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      SegmentValue& value = outputs[o];
       const auto view = std::find_if(bound.views.begin(), bound.views.end(), [&](const View& v) {
         return v.output == static_cast<int>(o);
       });
@@ -156,10 +157,11 @@ class Inference {
                         : inputs[view->input].value->part(value.shape, view->offset);
       to.push_back(value.known.raw());
     }
-    const auto workspace = Buffer::allocate(bound.workspace_bytes);
     if (bound.function != nullptr) {
-      bound.function(bound.bound.get(),
-                     {from.data(), to.data(), workspace->data(), &program_.host->stream()});
+      std::shared_ptr<Buffer> workspace;
+      if (bound.workspace_bytes > 0) workspace = Buffer::allocate(bound.workspace_bytes);
+      void* const memory = workspace ? workspace->data() : nullptr;
+      bound.function(bound.bound.get(), {from.data(), to.data(), memory, &program_.host->stream()});
     }
     out_.is_folded[n] = true;
   }
@@ -172,7 +174,7 @@ class Inference {
     cpu_kernel_of(n)->execute(context);
     for (const Tensor& output : context.outputs()) {
       check_internal(output.is_valid(), "the kernel set no output");
-      out_.nodes[n].push_back({output.dtype(), output.shape(), output});
+      out_.made.emplace_back(output.dtype(), output.shape(), output);
     }
     out_.is_folded[n] = true;
   }
@@ -186,6 +188,7 @@ class Inference {
   const ProgramPlan& program_;
   const SegmentPlan& segment_;
   SegmentValues out_;
+  std::vector<TensorSpec> inputs_, outputs_;  // of the present node
 };
 
 }  // namespace
@@ -193,33 +196,29 @@ class Inference {
 const SegmentValue& SegmentValues::of(const SegmentSource& source) const {
   switch (source.kind) {
     case SegmentSource::Kind::local:
-      return nodes[source.index][source.output];
+      return made[first_made[source.index] + source.output];
     case SegmentSource::Kind::input:
       return inputs[source.index];
     case SegmentSource::Kind::variable:
-      return variables[variable_index.at(source.index)];
+      return variables[source.index];
     case SegmentSource::Kind::constant:
       break;
   }
-  return constants.at(source.index);
+  return constants[source.index];
 }
 
-std::vector<TensorSpec> SegmentValues::input_specs(const SegmentNode& node) const {
-  std::vector<TensorSpec> specs;
-  specs.reserve(node.inputs.size());
+void SegmentValues::find_specs(const SegmentNode& node, std::vector<TensorSpec>& inputs) const {
+  inputs.clear();
   for (const SegmentSource& source : node.inputs) {
     const SegmentValue& value = of(source);
-    specs.push_back({value.dtype, value.shape, value.known.is_valid() ? &value.known : nullptr});
+    inputs.push_back({value.dtype, value.shape, value.known.is_valid() ? &value.known : nullptr});
   }
-  return specs;
 }
 
-std::vector<TensorSpec> SegmentValues::output_specs(int node) const {
-  std::vector<TensorSpec> specs;
-  specs.reserve(nodes[node].size());
-  for (const SegmentValue& value : nodes[node])
-    specs.push_back({value.dtype, value.shape, nullptr});
-  return specs;
+void SegmentValues::find_output_specs(int node, std::vector<TensorSpec>& outputs) const {
+  outputs.clear();
+  for (const SegmentValue& value : of_node(node))
+    outputs.push_back({value.dtype, value.shape, nullptr});
 }
 
 SegmentValues infer_values(const ProgramPlan& program, const SegmentPlan& segment,

@@ -2,8 +2,8 @@
 // all values that follow from shapes and constants.
 #pragma once
 
-#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/byte_size.h"
@@ -13,7 +13,13 @@
 namespace leat {
 
 struct SegmentValue {
-  DType dtype = DType::invalid;
+  SegmentValue(DType type, Shape extents, Tensor elements)
+      : dtype(type),
+        shape(std::move(extents)),
+        known(std::move(elements)),
+        bytes_(byte_size(dtype, shape)) {}
+
+  DType dtype;
   Shape shape;
   Tensor known;  // its elements (on the host), if known
 
@@ -22,19 +28,27 @@ struct SegmentValue {
   size_t offset = 0;          // … this many bytes from its beginning
   int view_of_variable = -1;  // the node that first read a variable, if it is a view of one
 
-  size_t bytes() const { return byte_size(dtype, shape); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_;
 };
 
 struct SegmentValues {
-  std::vector<SegmentValue> inputs, variables;   // as in SegmentPlan
-  std::vector<std::vector<SegmentValue>> nodes;  // by node, output
-  std::vector<bool> is_folded;                   // all outputs of the node are known
-  std::map<int, int> variable_index;             // of the plan → of the segment
-  std::map<int, SegmentValue> constants;         // by number in the plan
+  std::vector<SegmentValue> inputs, variables, constants;  // as in SegmentPlan
+  std::vector<SegmentValue> made;                          // the outputs of all nodes …
+  std::vector<size_t> first_made;                          // … of which each node's begin here
+  std::vector<bool> is_folded;                             // all outputs of the node are known
 
+  std::span<SegmentValue> of_node(int n) {
+    return {made.data() + first_made[n], first_made[n + 1] - first_made[n]};
+  }
+  std::span<const SegmentValue> of_node(int n) const {
+    return {made.data() + first_made[n], first_made[n + 1] - first_made[n]};
+  }
   const SegmentValue& of(const SegmentSource& source) const;
-  std::vector<TensorSpec> input_specs(const SegmentNode& node) const;
-  std::vector<TensorSpec> output_specs(int node) const;
+  void find_specs(const SegmentNode& node, std::vector<TensorSpec>& inputs) const;
+  void find_output_specs(int node, std::vector<TensorSpec>& outputs) const;
 };
 
 // Inputs give shapes, and elements where SegmentPlan::Input::is_by_value. Variables must be locked:

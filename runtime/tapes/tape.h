@@ -16,6 +16,7 @@
 #include "core/kernel.h"
 #include "core/state/variable.h"
 #include "runtime/plan/program_plan.h"
+#include "runtime/tapes/memory_plan.h"
 
 namespace leat {
 
@@ -104,10 +105,16 @@ struct Tape {
 
 // What the tape of one set of shapes leaves for those of others.
 struct TapeHints {
-  std::vector<int> memory_order;  // MemoryPlan::order
+  MemoryHints memory;
   // Nodes of the segment in the order of execution; which of all ran.
   std::vector<int> sequence;
   std::vector<bool> is_live;
+  // What must run after each node, whatever the shapes.
+  struct Successors {
+    std::vector<int> nodes;  // of all nodes, one after the other
+    std::vector<int> first;  // by node: where its own begin; empty: not found yet
+  };
+  Successors successors;
 };
 
 // Compiles a segment. Inputs give shapes, and elements where SegmentPlan::Input::is_by_value.

@@ -102,18 +102,23 @@ class Compiler {
 
   BoundKernel prepare(int n) {
     const Node& node = draft_.node(n);
-    const std::vector<TensorSpec> inputs = draft_.values.input_specs(draft_.segment.nodes[n]);
+    std::vector<TensorSpec>& inputs = inputs_;
+    draft_.values.find_specs(draft_.segment.nodes[n], inputs);
+    draft_.values.find_output_specs(n, outputs_);
     for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
       check_internal(inputs[i].value != nullptr || !is_value_input(node, i), "input ", i,
                      " is not known before the step");
-      const DType declared = node.inputs[i].dtype();  // of a resource the planner has checked it
+      // Of a node of the segment it is what that node declares; of a resource the planner has
+      // checked it.
+      if (draft_.segment.nodes[n].inputs[i].kind == SegmentSource::Kind::local) continue;
+      const DType declared = node.inputs[i].dtype();
       check(declared == DType::resource || declared == inputs[i].dtype, "input ", i,
             " is declared as ", declared, ", but is a tensor of ", inputs[i].dtype);
     }
     std::shared_ptr<void> no_state;
     const Kernel& kernel = *draft_.segment.nodes[n].kernel;
     Device& device = kernel.device == DeviceType::cpu ? *program_.host : draft_.device;
-    return kernel.prepare({node.view(), inputs, draft_.values.output_specs(n), device,
+    return kernel.prepare({node.view(), inputs, outputs_, device,
                            node.op->is_stateful ? node_states_.of(node.name) : no_state});
   }
 
@@ -157,7 +162,7 @@ class Compiler {
     Tape::Instruction instruction{.function = kernel.function,
                                   .node = node.node,
                                   .inputs = draft_.num_inputs(n),
-                                  .outputs = static_cast<int>(draft_.values.nodes[n].size()),
+                                  .outputs = static_cast<int>(draft_.values.of_node(n).size()),
                                   .workspace = workspace};
     for (int i = 0; i < draft_.num_inputs(n); ++i) {
       const bool on_host = draft_.is_on_host() || is_value_input(*node.node, i) ||
@@ -167,7 +172,7 @@ class Compiler {
         instruction.is_update = true;
     }
     for (int o = 0; o < instruction.outputs; ++o) {
-      const SegmentValue& value = draft_.values.nodes[n][o];
+      const SegmentValue& value = draft_.values.of_node(n)[o];
       tape_->addresses.push_back(address_of(value, draft_.is_output_on_host(n, o)));
       if (!node.node->outputs[o].is_ref)
         instruction.output_bytes += static_cast<int64_t>(value.bytes());
@@ -200,7 +205,7 @@ class Compiler {
     };
     std::vector<Copy> copies;
     for (const View& view : draft_.kernels[n].views) {
-      const SegmentValue& value = draft_.values.nodes[n][view.output];
+      const SegmentValue& value = draft_.values.of_node(n)[view.output];
       if (value.known.is_valid()) continue;
       const bool is_string = value.dtype == DType::string;
       const bool on_host = !draft_.is_on_host() && draft_.is_output_on_host(n, view.output);
@@ -226,11 +231,18 @@ class Compiler {
         });
   }
 
+  bool reads_variables(int n) const {
+    for (int i = 0; i < draft_.num_inputs(n); ++i) {
+      if (draft_.is_variable(draft_.input(n, i).root)) return true;
+    }
+    return false;
+  }
+
   // Which variables must have a value when the tape starts, and for whom.
   void note_uses_of_variables() {
     for (const int n : draft_.sequence) {
       const Node& node = draft_.node(n);
-      if (only_passes_handle(node)) continue;
+      if (!reads_variables(n) || only_passes_handle(node)) continue;
       const auto visit = [&](bool only_assigned) {
         for (int i = 0; i < draft_.num_inputs(n); ++i) {
           const SegmentValue& value = draft_.input(n, i);
@@ -254,6 +266,7 @@ class Compiler {
     // Of some, only the shape was needed, and that is known; TensorFlow asks for a value all the
     // same.
     for (int n = 0; n < draft_.count(); ++n) {
+      if (!reads_variables(n)) continue;
       const Node& node = draft_.node(n);
       if (only_passes_handle(node) || node.op->allows_uninitialized) continue;
       for (int i = 0; i < draft_.num_inputs(n); ++i) {
@@ -276,7 +289,8 @@ class Compiler {
     int index;  // in the tape's constants
   };
   std::unordered_map<const void*, std::vector<PlacedConstant>> constants_;  // by their elements
-  std::vector<size_t> run_after_;  // by node: how many instructions have run then
+  std::vector<TensorSpec> inputs_, outputs_;  // of the node that is being prepared
+  std::vector<size_t> run_after_;             // by node: how many instructions have run then
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ struct TapeDraft {
   int num_inputs(int n) const { return static_cast<int>(segment.nodes[n].inputs.size()); }
   const SegmentValue& input(int n, int i) const { return values.of(segment.nodes[n].inputs[i]); }
   const SegmentValue& result(const SegmentPlan::Result& result) const {
-    return values.nodes[result.node][result.output];
+    return values.of_node(result.node)[result.output];
   }
   // Others wait for it alone, and it is large enough to go on its way while the tape runs on. (What
   // is small goes together with what else there is.)

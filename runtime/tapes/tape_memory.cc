@@ -18,7 +18,7 @@ void find_lifetimes(TapeDraft& draft) {
       if (!value.known.is_valid())
         draft.roots[value.root].last = std::max(draft.roots[value.root].last, at);
     }
-    for (const SegmentValue& value : draft.values.nodes[n]) {
+    for (const SegmentValue& value : draft.values.of_node(n)) {
       if (value.known.is_valid()) continue;
       Root& root = draft.roots[value.root];
       if (root.first < 0) root.first = at;
@@ -55,7 +55,7 @@ void share_memory(TapeDraft& draft, int at) {
   std::vector<int> taken;  // even by an output that nobody reads
   for (const Alias& share : draft.kernels[n].may_share) {
     const SegmentValue& input = draft.input(n, share.input);
-    const SegmentValue& output = draft.values.nodes[n][share.output];
+    const SegmentValue& output = draft.values.of_node(n)[share.output];
     if (input.known.is_valid() || output.known.is_valid() || output.dtype == DType::string)
       continue;
     const int from = draft.resolved(input.root);
@@ -92,7 +92,7 @@ void find_heirs(const TapeDraft& draft, Tape& tape) {
     if (draft.is_copied[n]) continue;
     for (const Alias& share : draft.kernels[n].may_share) {
       const SegmentValue& input = draft.input(n, share.input);
-      const SegmentValue& output = draft.values.nodes[n][share.output];
+      const SegmentValue& output = draft.values.of_node(n)[share.output];
       if (input.known.is_valid() || output.known.is_valid() || output.dtype == DType::string)
         continue;
       const Root &from = draft.roots[input.root], &to = draft.roots[output.root];
@@ -141,12 +141,11 @@ std::vector<Address> place_memory(TapeDraft& draft, Tape& tape, TapeHints& hints
     blocks.push_back({bytes, at, at});
     in_arena.push_back(&workspaces[at]);
   }
-  MemoryPlan memory = plan_memory(blocks, draft.is_on_host() ? 64 : 256, hints.memory_order);
+  MemoryPlan memory = plan_memory(blocks, draft.is_on_host() ? 64 : 256, &hints.memory);
   for (size_t block = 0; block < blocks.size(); ++block)
     in_arena[block]->offset = memory.offsets[block];
   tape.arena_bytes = memory.bytes;
   tape.max_live_bytes = memory.max_live;
-  hints.memory_order = std::move(memory.order);
   find_heirs(draft, tape);
   return workspaces;
 }

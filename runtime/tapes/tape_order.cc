@@ -42,7 +42,7 @@ class WaitingValues {
     for (const int root : read) {
       if (readers_[root] == 1) bytes -= bytes_of(root);
     }
-    for (const SegmentValue& value : draft_.values.nodes[n]) {
+    for (const SegmentValue& value : draft_.values.of_node(n)) {
       const bool is_new =
           !value.known.is_valid() && !std::binary_search(read.begin(), read.end(), value.root);
       if (is_new) bytes += bytes_of(value.root);
@@ -83,45 +83,53 @@ class WaitingValues {
 
 class Order {
  public:
-  explicit Order(TapeDraft& draft) : draft_(draft), first_(draft.count() + 2) {
-    for (const SegmentNode& node : draft_.segment.nodes) {
-      for (const int before : node.after) ++first_[before + 2];
-    }
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
-    successors_.resize(first_.back());
-    for (int n = 0; n < draft_.count(); ++n) {
-      for (const int before : draft_.segment.nodes[n].after) successors_[first_[before + 1]++] = n;
-    }
+  Order(TapeDraft& draft, TapeHints& hints)
+      : draft_(draft), hints_(hints), successors_(hints.successors) {
+    if (successors_.first.empty()) find_successors();
   }
 
   // A view of a variable whose user can only run after a write becomes a copy, and then the views
   // of it are others.
-  void find(TapeHints& hints) {
+  void find() {
     do {
       find_views();
     } while (!order_variables());
     std::vector<bool> is_live(draft_.count());
     for (int n = 0; n < draft_.count(); ++n) is_live[n] = draft_.is_live(n);
-    if (is_live == hints.is_live && keeps_order_of_variables(hints.sequence)) {
-      draft_.sequence = hints.sequence;
+    if (is_live == hints_.is_live && keeps_order_of_variables(hints_.sequence)) {
+      draft_.sequence = hints_.sequence;
       return;
     }
     sort();
-    hints.sequence = draft_.sequence;
-    hints.is_live = std::move(is_live);
+    hints_.sequence = draft_.sequence;
+    hints_.is_live = std::move(is_live);
   }
 
  private:
+  void find_successors() {
+    std::vector<int>& first = successors_.first;
+    first.resize(draft_.count() + 2);
+    for (const SegmentNode& node : draft_.segment.nodes) {
+      for (const int before : node.after) ++first[before + 2];
+    }
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    successors_.nodes.resize(first.back());
+    for (int n = 0; n < draft_.count(); ++n) {
+      for (const int before : draft_.segment.nodes[n].after)
+        successors_.nodes[first[before + 1]++] = n;
+    }
+  }
+
   void find_views() {
     draft_.roots.resize(draft_.values.inputs.size() + draft_.values.variables.size());
     for (int n = 0; n < draft_.count(); ++n) {
       if (!draft_.is_live(n)) continue;
-      for (int o = 0; o < std::ssize(draft_.values.nodes[n]); ++o) find_root(n, o);
+      for (int o = 0; o < std::ssize(draft_.values.of_node(n)); ++o) find_root(n, o);
     }
   }
 
   void find_root(int n, int output) {
-    SegmentValue& value = draft_.values.nodes[n][output];
+    SegmentValue& value = draft_.values.of_node(n)[output];
     value.root = -1;
     value.offset = 0;
     value.view_of_variable = -1;
@@ -169,10 +177,11 @@ class Order {
   Accesses accesses_of_variables() const {
     Accesses out;
     for (int n = 0; n < draft_.count(); ++n) {
-      if (!draft_.is_live(n) || only_passes_handle(draft_.node(n))) continue;
+      if (!draft_.is_live(n)) continue;
       for (int i = 0; i < draft_.num_inputs(n); ++i) {
         const SegmentValue& value = draft_.input(n, i);
         if (!draft_.is_variable(value.root) || value.known.is_valid()) continue;
+        if (only_passes_handle(draft_.node(n))) break;
         if (is_written(draft_.node(n), i)) {
           out.writers[value.root].push_back(n);
         } else {
@@ -351,7 +360,8 @@ class Order {
 
   template <class Visit>
   void for_each_successor(int n, Visit visit) const {
-    for (int at = first_[n]; at < first_[n + 1]; ++at) visit(successors_[at]);
+    for (int at = successors_.first[n]; at < successors_.first[n + 1]; ++at)
+      visit(successors_.nodes[at]);
     if (more_successors_.empty()) return;
     const auto more = more_successors_.find(n);
     if (more == more_successors_.end()) return;
@@ -359,8 +369,8 @@ class Order {
   }
 
   TapeDraft& draft_;
-  std::vector<int> successors_;  // of the segment: of all nodes, one after the other
-  std::vector<int> first_;       // by node: where its own begin
+  TapeHints& hints_;
+  TapeHints::Successors& successors_;
   std::unordered_map<int, std::vector<int>> more_successors_;  // of accesses to variables
   std::vector<int> reached_;  // by node: the round that came there last
   int round_ = 0;
@@ -368,6 +378,6 @@ class Order {
 
 }  // namespace
 
-void find_order(TapeDraft& draft, TapeHints& hints) { Order(draft).find(hints); }
+void find_order(TapeDraft& draft, TapeHints& hints) { Order(draft, hints).find(); }
 
 }  // namespace leat

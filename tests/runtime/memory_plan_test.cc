@@ -141,5 +141,63 @@ TEST(MemoryPlan, IsSoundAndCloseToTheBoundForManyBlocks) {
   EXPECT_LE(plan.bytes, plan.max_live + plan.max_live / 4);
 }
 
+// A plan for other sizes of the same lives rarely takes a search: each block lies on those that it
+// lay on.
+TEST(MemoryPlan, KeepsItsStackForOtherSizes) {
+  std::mt19937 random(3);
+  double sum = 0;
+  int plans = 0, searches = 0;
+  for (int i = 0; i < 50; ++i) {
+    for (std::vector<MemoryBlock> blocks : {training_step(random), inference(random)}) {
+      MemoryHints hints;
+      const MemoryPlan first = plan_memory(blocks, 64, &hints);
+      EXPECT_EQ(plan_memory(blocks, 64, &hints).offsets, first.offsets);
+      for (const size_t factor : {3, 1, 7}) {
+        for (MemoryBlock& block : blocks) block.bytes = block.bytes * factor + 64;
+        const int* const stack = hints.stack.blocks.data();
+        const MemoryPlan plan = plan_memory(blocks, 64, &hints);
+        expect_sound(blocks, plan, 64);
+        if (hints.stack.blocks.data() != stack) ++searches;
+        sum += static_cast<double>(plan.bytes) / static_cast<double>(plan.max_live);
+        ++plans;
+      }
+    }
+  }
+  EXPECT_LE(sum / plans, 1.01);
+  EXPECT_LE(searches, plans / 20);
+}
+
+// Blocks may be empty, and then not.
+TEST(MemoryPlan, IsSoundWhateverSizesFollow) {
+  std::mt19937 random(4);
+  for (int i = 0; i < 100; ++i) {
+    std::vector<MemoryBlock> blocks;
+    const int nodes = 10 + static_cast<int>(random() % 50);
+    for (int n = 0; n < nodes; ++n)
+      blocks.push_back({0, n, std::min(nodes, n + static_cast<int>(random() % 20))});
+    MemoryHints hints;
+    for (int round = 0; round < 5; ++round) {
+      for (MemoryBlock& block : blocks)
+        block.bytes = random() % 3 == 0 ? 0 : 64 * (random() % (1 << 2 * round));
+      const MemoryPlan plan = plan_memory(blocks, 64, &hints);
+      expect_sound(blocks, plan, 64);
+      EXPECT_LE(plan.bytes, plan.max_live + plan.max_live / 4);
+    }
+  }
+}
+
+TEST(MemoryPlan, SearchesAgainForOtherLives) {
+  // What lives longer now would lie in its neighbour, below what decides about the arena's size.
+  std::vector<MemoryBlock> blocks = {{64, 0, 1}, {64, 2, 3}, {640, 4, 5}};
+  MemoryHints hints;
+  EXPECT_EQ(plan_memory(blocks, 64, &hints).bytes, 640u);
+  blocks[1].first = 0;
+  const MemoryPlan plan = plan_memory(blocks, 64, &hints);
+  expect_sound(blocks, plan, 64);
+  EXPECT_EQ(plan.bytes, 640u);
+  blocks.pop_back();
+  expect_sound(blocks, plan_memory(blocks, 64, &hints), 64);
+}
+
 }  // namespace
 }  // namespace leat
