@@ -143,6 +143,20 @@ void Segment::forget_tapes(std::list<Entry>& dropped) {
   }
 }
 
+// Shapes that have grown may grow on: they get more, if there is more. What is never used of it
+// takes no memory.
+std::shared_ptr<Buffer> Segment::new_arena(size_t bytes, bool has_grown) const {
+  const MemoryOwner owner(MemoryUse::intermediate);
+  if (has_grown) {
+    try {
+      return program_.device->allocate(bytes + (bytes <= most_doubled_bytes ? bytes : bytes / 4));
+    } catch (const Error& error) {
+      if (error.code() != Code::resource_exhausted) throw;
+    }
+  }
+  return program_.device->allocate(bytes);
+}
+
 // Shapes take turns on one arena, as large as the largest of them needs.
 std::unique_ptr<TapeInstance> Segment::with_arena(std::unique_ptr<TapeInstance> instance) {
   if (instance->has_arena()) return instance;
@@ -158,13 +172,10 @@ std::unique_ptr<TapeInstance> Segment::with_arena(std::unique_ptr<TapeInstance> 
     }
   }
   if (!arena) {
-    // Shapes that grow may grow on. What is never used of it takes no memory.
-    const size_t room = bytes <= most_doubled_bytes ? bytes : bytes / 4;
-    const size_t size = outgrown == nullptr ? bytes : bytes + room;
+    const bool has_grown = outgrown != nullptr;
     outgrown = nullptr;
     try {
-      const MemoryOwner owner(MemoryUse::intermediate);
-      arena = program_.device->allocate(size);
+      arena = new_arena(bytes, has_grown);
     } catch (...) {
       rethrow_with_node(instance->tape(), *program_.device);
     }

@@ -92,6 +92,7 @@ class Segment {
   bool matches(const Tape& tape, std::span<const Tensor* const> inputs) const;
   void forget_tapes(std::list<Entry>& dropped);
   std::unique_ptr<TapeInstance> with_arena(std::unique_ptr<TapeInstance> instance);
+  std::shared_ptr<Buffer> new_arena(size_t bytes, bool has_grown) const;
 
   const ProgramPlan& program_;
   const SegmentPlan& plan_;
