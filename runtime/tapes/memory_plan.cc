@@ -206,7 +206,12 @@ class Search {
       if (is_close()) return std::move(best_);
     }
     search(hints);
-    if (hints != nullptr) *hints = {std::move(order_), stack_of(blocks_, best_.offsets)};
+    if (hints != nullptr) {
+      hints->order = std::move(order_);
+      // Of more, it would take a share of the first step that no later one may earn.
+      constexpr size_t most_stacked = 50'000;
+      hints->stack = blocks_.size() <= most_stacked ? stack_of(blocks_, best_.offsets) : Stack();
+    }
     return std::move(best_);
   }
 

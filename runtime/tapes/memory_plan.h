@@ -24,7 +24,8 @@ struct MemoryPlan {
 // What the plan of some blocks leaves for that of others, which differ in their sizes alone.
 struct MemoryHints {
   std::vector<int> order;  // in which the blocks were placed; empty if there are very many
-  // The plan without its sizes. At any time, the live blocks lie on each other in some order.
+  // The plan without its sizes; empty if there are many. At any time, the live blocks lie on each
+  // other in some order.
   struct Stack {
     std::vector<std::pair<int, int>> lives;  // by block: first, last
     std::vector<int> blocks;                 // those that others lie on come before them
