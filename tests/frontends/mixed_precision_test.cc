@@ -135,7 +135,7 @@ std::vector<Case> cases() {
         {"FusedBatchNormV3", 1},
         {"FusedBatchNormGradV3", 1},
         {"MaxPool", 1},
-        {"MaxPoolGrad", 1},
+        {"_MaxPoolReluGrad", 1},
         {"MatMul", 3}}},
       {"transformer",
        {4, 12, 32},

@@ -26,9 +26,10 @@ Rules make_rules() {
        "ReluGrad", "Selu", "SeluGrad", "Sigmoid", "SigmoidGrad", "Softplus", "SoftplusGrad",
        "Softsign", "SoftsignGrad", "Tanh", "TanhGrad"});
   // Layers: statistics have a type of their own, float32.
-  add(PrecisionRule::follows, {"AvgPool", "AvgPool3D", "AvgPool3DGrad", "AvgPoolGrad",
-                               "FusedBatchNormGradV2", "FusedBatchNormGradV3", "FusedBatchNormV2",
-                               "FusedBatchNormV3", "MaxPool", "MaxPool3D", "MaxPoolGrad"});
+  add(PrecisionRule::follows,
+      {"AvgPool", "AvgPool3D", "AvgPool3DGrad", "AvgPoolGrad", "FusedBatchNormGradV2",
+       "FusedBatchNormGradV3", "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool", "MaxPool3D",
+       "MaxPoolGrad", "_MaxPoolReluGrad"});
   // Elements keep their values.
   add(PrecisionRule::follows, {"BatchToSpaceND",
                                "BroadcastTo",

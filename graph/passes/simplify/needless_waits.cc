@@ -63,7 +63,8 @@ constexpr std::string_view timeless_ops[] = {"AddN",
                                              "Sum",
                                              "Tile",
                                              "Transpose",
-                                             "ZerosLike"};
+                                             "ZerosLike",
+                                             "_MaxPoolReluGrad"};
 static_assert(std::ranges::is_sorted(timeless_ops));
 
 bool is_timeless(const Node& node) {
