@@ -18,8 +18,8 @@
 namespace leat {
 namespace {
 
-// group[i] = the group of thing number i among n, which has all things with its key. Returns the
-// first thing of each group.
+// Puts things with equal keys into one group: group[i] is the number of the group of thing i, of n
+// things. Returns the first thing of each group.
 template <class Key, class Index, class KeyOf>
 std::vector<int64_t> find_groups(int64_t n, KeyOf key_of, Index* group) {
   absl::flat_hash_map<Key, Index> found;

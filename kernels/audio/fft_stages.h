@@ -117,11 +117,10 @@ struct FftStages {
     return x;
   }
 
-  // In two halves, between which smooth() runs, for there shall be one copy of it.
-  LEAT_INLINE static void before(const Fft<R>& fft, V* x, V*) {
-    const int64_t m = fft.capacity();
+  // What is convolved: the sequence times the chirp, then zeros.
+  LEAT_INLINE static void begin_convolution(const Fft<R>& fft, V* x) {
     times(x, fft.chirp_.data(), fft.n_, 1);
-    for (int64_t k = 2 * fft.n_; k < 2 * m; ++k) {
+    for (int64_t k = 2 * fft.n_; k < 2 * fft.capacity(); ++k) {
       StepEnd::pace();
       x[k] = V{};
     }
@@ -148,7 +147,8 @@ struct FftStages {
     const bool is_smooth = fft.convolution_ == nullptr;
     const Fft<R>& stages = is_smooth ? fft : *fft.convolution_;
     const int64_t m = stages.n_;
-    if (!is_smooth) before(fft, x, other);
+    if (!is_smooth) begin_convolution(fft, x);
+    // A convolution takes two passes, in a loop: smooth() is inlined, and stands here once.
     for (int pass = is_smooth ? 1 : 0;; ++pass) {
       V* const result = smooth(stages, x, other);
       if (result != x) std::swap(x, other);

@@ -1,5 +1,5 @@
-// Matrices as products of simpler ones, row-major. W is float, double or
-// complex128; A' is the adjoint.
+// Matrices as products of simpler ones, row-major. W is float, double or complex128; A' is the
+// adjoint.
 #pragma once
 
 #include <cmath>
@@ -64,8 +64,8 @@ struct SelfAdjointEigen {
 };
 
 // A = U diag(s) V' with A [m, n], U [m, k], V [n, k], k = min(m, n), and s descending; with `full`,
-// U and V are square; they are empty unless wanted. By a bidiagonal
-// matrix (bidiagonal_svd.h). All results are NaN if the matrix is not finite.
+// U and V are square; they are empty unless wanted. By a bidiagonal matrix (bidiagonal_svd.h). All
+// results are NaN if the matrix is not finite.
 template <class W>
 struct SvdFactors {
   std::vector<RealOf<W>> s;

@@ -127,19 +127,25 @@ LEAT_INLINE inline void average_rows(const Pool& p, const Taps& taps, int64_t be
   });
 }
 
+// f(arguments, taps, begin, end) for ranges of rows of the output.
+template <class F>
+BoundKernel bind_rows(const Pool& p, F f) {
+  return bound_kernel(cost_ns(p), [p, f](const Arguments& a) {
+    a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels),
+                           [&](int64_t begin, int64_t end) {
+                             with_taps_of(p, [=, &a](const auto& taps) {
+                               vectorized([=, &a]() LEAT_INLINE { f(a, taps, begin, end); });
+                             });
+                           });
+  });
+}
+
 constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
   const Pool p = pool_of(r.node, r.inputs[0].shape);
   if (p.y_elements() == 0) return {};
-  return bound_kernel(cost_ns(p), [p](const Arguments& a) {
-    const T* x = a.input<T>(0);
-    T* y = a.output<T>();
-    const auto pool_rows = [=](int64_t begin, int64_t end) {
-      with_taps_of(p, [=](const auto& taps) {
-        vectorized([=]() LEAT_INLINE { average_rows(p, taps, begin, end, x, y); });
-      });
-    };
-    a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels), pool_rows);
-  });
+  return bind_rows(
+      p, [p](const Arguments& a, const auto& taps, int64_t begin, int64_t end)
+             LEAT_INLINE { average_rows(p, taps, begin, end, a.input<T>(0), a.output<T>()); });
 };
 
 // Where each pixel is in exactly one window: its share of that window's gradient. 0 is added as to
@@ -175,26 +181,16 @@ LEAT_INLINE inline void share_rows(const Pool& p, const Taps& taps, int64_t begi
   });
 }
 
-template <class T>
-BoundKernel bind_shares(const Pool& p) {
-  return bound_kernel(cost_ns(p), [p](const Arguments& a) {
-    const T* dy = a.input<T>(1);
-    T* dx = a.output<T>();
-    const auto run = [=](int64_t begin, int64_t end) {
-      with_taps_of(p, [=](const auto& taps) {
-        vectorized([=]() LEAT_INLINE { share_rows(p, taps, begin, end, dy, dx); });
-      });
-    };
-    a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels), run);
-  });
-}
-
 constexpr auto prepare_average_gradient = []<class T>(TypeTag<T>,
                                                       const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
   const Pool p = pool_of(r.node, r.outputs[0].shape);
   if (p.x_elements() == 0) return {};
-  if (p.has_each_pixel_once()) return bind_shares<T>(p);
+  if (p.has_each_pixel_once()) {
+    return bind_rows(
+        p, [p](const Arguments& a, const auto& taps, int64_t begin, int64_t end)
+               LEAT_INLINE { share_rows(p, taps, begin, end, a.input<T>(1), a.output<T>()); });
+  }
   return bound_kernel(cost_ns(p), [p](const Arguments& a) {
     const T* dy = a.input<T>(1);
     T* dx = a.output<T>();
